@@ -292,9 +292,10 @@ ANTDT_API int antdt_evaluated(antdt_job* job, antdt_evaluation* evaluation);
  * next order is LEAVE with code 1 and this text, which the job records. */
 ANTDT_API int antdt_failed(antdt_job* job, const char* why);
 
-/* During COMPUTE or EVALUATE: one of its records cannot be used. It counts as trained, with
- * whatever weight the answer has for it (none, usually). RUN_DIR/skipped-<worker>.jsonl keeps it.
- */
+/* During COMPUTE or EVALUATE: one of its records cannot be used. It has whatever weight the answer
+ * has for it (none, usually). If the step completes, the audit counts it as skipped, by reason (at
+ * most 200 bytes of it), and not as trained; else it is given out again.
+ * RUN_DIR/skipped-<worker>.jsonl keeps it. */
 ANTDT_API int antdt_skip(antdt_job* job, uint64_t record, const char* reason);
 
 /* -------------------------------------------------------------------------------- reductions */
@@ -345,6 +346,9 @@ ANTDT_API int antdt_loose_open(const antdt_options* options, antdt_loose** loose
  * is over, or this worker is to leave. */
 ANTDT_API int antdt_loose_next(antdt_loose* loose, uint64_t max_records, antdt_work* work,
                                uint32_t timeout_ms);
+/* One of the records of the last work cannot be used: if they are done (antdt_loose_next says so),
+ * the audit counts it as skipped, by reason, and not as trained. As antdt_skip. */
+ANTDT_API int antdt_loose_skip(antdt_loose* loose, uint64_t record, const char* reason);
 /* What the last work took, in seconds: waiting for data, computing, waiting for others. */
 ANTDT_API int antdt_loose_report(antdt_loose* loose, double data, double compute, double wait);
 ANTDT_API int antdt_loose_describe(antdt_loose* loose, antdt_about* about);

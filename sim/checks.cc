@@ -14,6 +14,12 @@ constexpr Duration kChange = std::chrono::seconds(6);
 // A longer silence means that the daemon was away, or that its machine was suspended.
 constexpr Duration kAway = std::chrono::seconds(1);
 
+std::uint64_t by_program(const shard_server::EpochAccount& account) {
+  std::uint64_t records = 0;
+  for (const auto& reason : account.skipped_by_program) records += reason.records;
+  return records;
+}
+
 }  // namespace
 
 Checks::Checks(World& world, shard_server::LedgerConfig ledger, const JobShape& shape)
@@ -96,6 +102,10 @@ void Checks::stored(const SharedFiles::Checkpoint& checkpoint) {
   const auto ledger = shard_server::Ledger::restore(ledger_, checkpoint.ledger_image);
   if (!ledger) return world_.violate("saved", ledger.error().message);
   if (!exact()) return check_promise(checkpoint, committed(*ledger));
+  const auto accounts = shard_server::Accounts::restore(checkpoint.accounts_image);
+  if (!accounts) return world_.violate("saved", accounts.error().message);
+  check_program_skips(fmt::format("the checkpoint of step {}", checkpoint.state.step),
+                      checkpoint.state.model, *accounts);
   contains(fmt::format("the checkpoint of step {}", checkpoint.state.step), checkpoint.state.model,
            committed(*ledger), true, "saved");
 }
@@ -214,6 +224,7 @@ void Checks::check_models(const ctl::JobMachine& machine,
                         machine.membership().contains(worker->member());
     if (in_new || worker->settled() == membership.base) {
       contains(worker->doing(), worker->model(), least, in_new, "model and ledger");
+      if (in_new) check_program_skips(worker->doing(), worker->model(), machine.accounts());
     }
   }
   if (newly) settled_ = membership.base;
@@ -238,12 +249,25 @@ void Checks::ended(const ctl::JobMachine& machine, const SharedFiles& files,
   if (!exact()) return;  // the last checkpoint already contains all records: see stored()
   const Model& kept = files.checkpoints.rbegin()->second.state.model;
   contains("the last checkpoint", kept, full(shape_.epochs), true, "exactly once");
+  check_program_skips("the last checkpoint", kept, machine.accounts());
   std::uint64_t trained = 0, accounted = 0;
   for (const std::uint8_t times : kept.tally) trained += times;
-  for (const shard_server::EpochAccount& e : machine.accounts().epochs()) accounted += e.once;
+  for (const shard_server::EpochAccount& e : machine.accounts().epochs()) {
+    accounted += e.once + by_program(e);
+  }
   if (trained < accounted) {
     world_.violate("accounts", fmt::format("{} are called trained once, and the model has {}",
                                            accounted, trained));
+  }
+}
+
+void Checks::check_program_skips(const std::string& who, const Model& model,
+                                 const shard_server::Accounts& accounts) {
+  for (const shard_server::EpochAccount& e : accounts.epochs()) {
+    if (by_program(e) == model.skipped_in(e.epoch)) continue;
+    world_.violate("program skips",
+                   fmt::format("{} has {} skipped records of epoch {}, and {} are accounted", who,
+                               model.skipped_in(e.epoch), e.epoch, by_program(e)));
   }
 }
 
@@ -256,7 +280,7 @@ void Checks::check_accounts(const ctl::JobMachine& machine) {
     const bool whole = e.once + e.repeated + e.lost + e.skipped == shape_.train_records;
     const bool kept =
         is_kept(shape_.delivery, e.repeated, e.lost) && e.repeated + e.lost <= in_part;
-    if (whole && kept && e.skipped <= may_miss && e.remaining == 0) continue;
+    if (whole && kept && e.skipped <= may_miss + by_program(e) && e.remaining == 0) continue;
     world_.violate(
         "accounts",
         fmt::format("epoch {}: {} once, {} repeated, {} lost, {} remaining, {} skipped "

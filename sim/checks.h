@@ -13,6 +13,9 @@
 //                     pause and reports that
 //   end               no member hears "end" before all records are committed
 //   skipped           a skipped record is not handed out again, and no other is missing
+//   program skips     the accounts have exactly the records that the program skipped in the
+//                     steps of a model: when a generation settles, in a checkpoint and at
+//                     the end
 //   accounts          at the end every record was trained once in each epoch, or
 //                     skipped
 //   promise           for servers that promise less than exactly once: if some rows of a
@@ -91,6 +94,8 @@ class Checks {
   [[nodiscard]] bool exact() const { return shape_.delivery == Delivery::kExactlyOnce; }
   void check_promise(const SharedFiles::Checkpoint& checkpoint, const Tally& tally);
   void check_accounts(const ctl::JobMachine& machine);
+  void check_program_skips(const std::string& who, const Model& model,
+                           const shard_server::Accounts& accounts);
   void contains(const std::string& who, const Model& model, const Tally& tally, bool exactly,
                 const char* invariant);
 

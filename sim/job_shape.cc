@@ -59,6 +59,7 @@ DrawnJob draw_job(Rng& rng, const Options& options) {
   job.workers = static_cast<std::uint32_t>(rng.between(3, 8));
   if (options.workers > 0) job.workers = options.workers;
   draw_servers(job, options);
+  if (options.faults.program_skips) shape.program_skips_one_in = 16;
   return job;
 }
 

@@ -15,7 +15,7 @@ using antdt::sim::Sync;
 
 constexpr const char* kUsage =
     "usage: sim-run [--seeds N] [--start S] [--faults none|workers|daemon|agents|disks|"
-    "operators|messages|data|all] [--sync allreduce|servers|any] [--trace] [--keep-going] "
+    "operators|messages|programs|data|all] [--sync allreduce|servers|any] [--trace] [--keep-going] "
     "[--transcript "
     "FILE]\n";
 

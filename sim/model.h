@@ -17,13 +17,25 @@ using Record = std::uint64_t;
 inline constexpr const char* kRunDirectory = "run";
 
 struct Model {
-  std::vector<std::uint8_t> tally;  // by record
+  std::vector<std::uint8_t> tally;  // by record: in how many steps it was, trained or skipped
+  // How many records the workers' program skipped in those steps, by epoch.
+  std::vector<std::uint64_t> skipped;
+
+  void skip(std::uint32_t epoch, std::uint64_t records) {
+    if (records == 0) return;
+    if (skipped.size() <= epoch) skipped.resize(epoch + 1);
+    skipped[epoch] += records;
+  }
+  [[nodiscard]] std::uint64_t skipped_in(std::uint32_t epoch) const {
+    return epoch < skipped.size() ? skipped[epoch] : 0;
+  }
 
   [[nodiscard]] std::uint64_t hash() const {
     std::uint64_t h = 1;
     for (std::size_t i = 0; i < tally.size(); ++i) {
       if (tally[i] != 0) h = combine_seed(h ^ i, tally[i]);
     }
+    for (const std::uint64_t records : skipped) h = combine_seed(h, records);
     return h;
   }
 };

@@ -26,6 +26,8 @@ enum class Sabotage {
   kNoFence,       // the journal accepts writes of an incarnation that has a successor
   kForgetSkip,    // records that an operator skips are still handed out
   kSkipUnasked,   // records are skipped that nobody asked to skip
+  kHideSkip,      // a member does not report which records its program skipped
+  kHurrySkip,     // a member completes a step before the journal has what its program skipped in it
   kPushTooSoon,   // a worker of servers pushes before the ledger has taken back what came too late
   kSayLess,       // a worker of a group of servers that is given up does not report what its home
                   // may have applied and the ledger does not know
@@ -57,6 +59,7 @@ struct Faults {
   std::uint32_t files_full = 0;     // the disk has no room for checkpoints
   std::uint32_t spoil = 0;          // the newest checkpoint is damaged
   std::uint32_t operator_wish = 0;  // evictions, resizes, skips, a stop and a resume
+  bool program_skips = false;       // the workers' program skips some records
   bool other_data = false;          // one host has files that differ from the launcher's
   // The machines' monotonic clocks have different first values and rates.
   bool clocks = false;
@@ -93,8 +96,9 @@ struct Options {
                                                     // faults
 };
 
-// By name: "none", "workers", "daemon", "agents", "disks", "operators", "messages", "all" of these,
-// and "data" (a job with it cannot complete). Returns false for other names.
+// By name: "none", "workers", "daemon", "agents", "disks", "operators", "messages", "programs" (which
+// skip records, while workers die), "all" of these, and "data" (a job with it cannot complete).
+// Returns false for other names.
 bool set_faults(std::string_view name, Faults& faults);
 
 }  // namespace antdt::sim

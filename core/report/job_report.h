@@ -255,6 +255,17 @@ struct Ending {
   }
 };
 
+// Records that the workers' program skipped, by reason. RUN/skipped-<worker>.jsonl lists them.
+struct Skipped {
+  std::string reason = {};
+  std::uint64_t samples = 0;
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("reason", m.reason);
+    v("samples", m.samples);
+  }
+};
+
 struct Status {
   std::string job = {};
   std::string state = {};
@@ -287,6 +298,7 @@ struct Status {
   std::uint64_t servers_count = 0;
   std::uint64_t servers_wanted = 0;    // the number to which the servers are being changed
   std::optional<Ending> outcome = {};  // set when the job begins to end
+  std::vector<Skipped> skipped_by_program = {};
   // For a script of protocol torchrun:
   std::optional<TracedScript> traced = {};
   std::optional<HangFound> hang = {};  // the newest one
@@ -322,6 +334,7 @@ struct Status {
     v.if_any("servers_count", m.servers_count);
     v.if_any("servers_wanted", m.servers_wanted);
     v.if_any("outcome", m.outcome);
+    v.if_any("skipped_by_program", m.skipped_by_program);
     v.if_any("traced", m.traced);
     v.if_any("hang", m.hang);
   }
@@ -421,7 +434,8 @@ struct Summary {
   std::vector<WorkerSummary> workers = {};
   std::vector<std::string> checkpoints = {};
   Exit exit = {};
-  TimeSpent lost_time = {};  // sum over all workers
+  TimeSpent lost_time = {};                      // sum over all workers
+  std::vector<Skipped> skipped_by_program = {};  // contained in samples_skipped
   // If the model is on parameter servers:
   std::vector<ServerStatus> servers = {};
   std::optional<Staleness> staleness = {};
@@ -455,6 +469,7 @@ struct Summary {
     v("checkpoints", m.checkpoints);
     v("exit", m.exit);
     v("lost_time", m.lost_time);
+    v.if_any("skipped_by_program", m.skipped_by_program);
     v.if_any("servers", m.servers);
     v.if_any("staleness", m.staleness);
     v.if_any("pushes", m.pushes);

@@ -1,8 +1,10 @@
 // Records and grants: between a worker and the job daemon.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/wire/message.h"
@@ -51,6 +53,20 @@ struct EvalPartial {
   }
 };
 
+// Records that a program could not use: places [from, to) of the worker, counted as Fetch::place.
+struct SkippedRecords {
+  static constexpr std::size_t kMaxReason = 200;  // bytes
+  std::uint64_t from = 0;
+  std::uint64_t to = 0;
+  std::string reason;
+  bool operator==(const SkippedRecords&) const = default;
+  ANTDT_PART {
+    v("f", m.from);
+    v("t", m.to);
+    v("r", m.reason);
+  }
+};
+
 // Worker to job daemon: commits the stable records and asks for more. One is outstanding for each
 // (worker, attempt); a retry repeats the envelope's seq.
 struct Fetch {
@@ -64,12 +80,18 @@ struct Fetch {
   // back, to be granted to another worker first. Once this is answered, the records behind them
   // have their places; until then, nothing behind them may be committed.
   std::uint64_t late = 0;
+  // Training: records that this worker holds, or commits with this message, and that its program
+  // skipped. They count as skipped once they are committed. Once this is answered, the job daemon
+  // has stored it; until then no step of a collective that contains them may complete.
+  static constexpr std::size_t kMaxSkipped = 256;
+  std::vector<SkippedRecords> skipped = {};
   ANTDT_MESSAGE("fetch") {
     v("phase", m.phase);
     v("place", m.place);
     v("want", m.want);
     v("partials", m.partials);
     v("late", m.late);
+    v("skipped", m.skipped);
   }
 };
 

@@ -111,6 +111,12 @@ report::ServerStatus server_of(const ServerReport& s) {
   return out;
 }
 
+std::vector<report::Skipped> skipped_of(const Totals& totals) {
+  std::vector<report::Skipped> out;
+  for (const auto& [reason, samples] : totals.skipped_by_program) out.push_back({reason, samples});
+  return out;
+}
+
 // Numbers that only jobs with parameter servers have. `T`: Status or Summary.
 template <class T>
 void add_servers(T& out, const std::vector<ServerReport>& servers) {
@@ -205,6 +211,7 @@ report::Status status_of(const JobReport& r) {
   for (const BudgetReport& b : r.budgets) out.budgets[b.cls] = {b.limit, b.left};
   for (const WorkerReport& w : r.workers) out.workers.push_back(worker_of(w));
   add_progress(out, r);
+  out.skipped_by_program = skipped_of(r.totals);
   add_servers(out, r.servers);
   add_traced(out, r);
   out.servers_count = r.servers_count;
@@ -260,6 +267,7 @@ report::Summary summary_of(const JobReport& r) {
       .actions = actions_of(r.actions),
       .checkpoints = r.checkpoints,
       .exit = {outcome.code, outcome.exit_class, outcome.resumable, outcome.first_cause}};
+  out.skipped_by_program = skipped_of(r.totals);
   add_epochs(out, r);
   add_workers(out, r);
   add_servers(out, r.servers);

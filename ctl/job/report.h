@@ -94,6 +94,7 @@ struct EpochReport {
 // Accounts over all epochs, in records.
 struct Totals {
   std::uint64_t once = 0, repeated = 0, lost = 0, skipped = 0, unaccounted = 0;
+  std::map<std::string, std::uint64_t> skipped_by_program = {};  // of `skipped`, by reason
 };
 
 struct HostReport {

@@ -181,6 +181,9 @@ void add_totals(JobReport& r, const Parts& parts) {
     r.totals.lost += e.lost;
     r.totals.skipped += e.skipped;
     r.totals.unaccounted += e.unaccounted;
+    for (const auto& [reason, records] : e.skipped_by_program) {
+      r.totals.skipped_by_program[reason] += records;
+    }
   }
 }
 

@@ -222,6 +222,24 @@ std::string failure_line(const report::Failure& f) {
   return line;
 }
 
+std::string skipped_line(std::vector<report::Skipped> skipped) {
+  constexpr std::size_t kShown = 5;
+  std::ranges::stable_sort(skipped, std::ranges::greater(), &report::Skipped::samples);
+  std::uint64_t all = 0;
+  std::string reasons;
+  for (std::size_t i = 0; i < skipped.size(); ++i) {
+    all += skipped[i].samples;
+    if (i >= kShown) continue;
+    reasons += fmt::format("{}{} ({})", i == 0 ? "" : ", ", skipped[i].reason,
+                           grouped(skipped[i].samples));
+  }
+  if (skipped.size() > kShown) {
+    reasons += fmt::format(", and {} more reasons", skipped.size() - kShown);
+  }
+  return fmt::format("{} samples skipped by the program, see RUN/skipped-*.jsonl: {}", grouped(all),
+                     reasons);
+}
+
 const EventView* last_event(const std::vector<EventView>& events, const std::string& worker) {
   for (auto event = events.rbegin(); event != events.rend(); ++event) {
     for (std::size_t at = event->text.find(worker); at != std::string::npos;
@@ -263,6 +281,7 @@ std::vector<std::string> status_table(const report::Status& s,
   if (!s.disk_trouble.empty()) lines.push_back(s.disk_trouble);
   std::ranges::move(io_lines(s), std::back_inserter(lines));
   std::ranges::move(traced_lines(s), std::back_inserter(lines));
+  if (!s.skipped_by_program.empty()) lines.push_back(skipped_line(s.skipped_by_program));
   const auto table = worker_table(s, events);
   lines.insert(lines.end(), table.begin(), table.end());
   std::ranges::move(server_table(s.servers), std::back_inserter(lines));

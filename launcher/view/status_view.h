@@ -55,6 +55,8 @@ struct EventView {
                                                     const std::vector<EventView>& events);
 // A failure as one line: time, worker, class, cause, and what followed.
 [[nodiscard]] std::string failure_line(const report::Failure& failure);
+// How many samples the program skipped, why, and where they are listed.
+[[nodiscard]] std::string skipped_line(std::vector<report::Skipped> skipped);
 // The newest of `events` that concerns this worker.
 [[nodiscard]] const EventView* last_event(const std::vector<EventView>& events,
                                           const std::string& worker);

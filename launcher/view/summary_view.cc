@@ -126,6 +126,7 @@ void add_accounts(const report::Summary& s, Lines& lines) {
       "samples: {} of {} trained, {} repeated, {} lost, {} skipped, {} unaccounted",
       grouped(s.samples_trained), grouped(s.samples_total), grouped(s.samples_repeated),
       grouped(s.samples_lost), grouped(s.samples_skipped), grouped(s.samples_unaccounted)));
+  if (!s.skipped_by_program.empty()) lines.push_back("  " + skipped_line(s.skipped_by_program));
 }
 
 }  // namespace

@@ -118,6 +118,7 @@ _FUNCTIONS = {
     "antdt_leave": (c_int, [c_void_p]),
     "antdt_loose_open": (c_int, [POINTER(Options), POINTER(c_void_p)]),
     "antdt_loose_next": (c_int, [c_void_p, c_uint64, POINTER(Work), c_uint32]),
+    "antdt_loose_skip": (c_int, [c_void_p, c_uint64, c_char_p]),
     "antdt_loose_report": (c_int, [c_void_p, c_double, c_double, c_double]),
     "antdt_loose_describe": (c_int, [c_void_p, POINTER(About)]),
     "antdt_loose_close": (None, [c_void_p]),

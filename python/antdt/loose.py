@@ -93,6 +93,11 @@ class Worker:
             if self._check(code) == _abi.OK:
                 return Work(tuple(raw.records[:raw.count]), raw.epoch, bool(raw.evaluation))
 
+    def skip(self, record: int, reason: str) -> None:
+        """One of the records of the work in hand cannot be used. The audit counts it as skipped, by
+        reason; RUN_DIR/skipped-<worker>.jsonl keeps it."""
+        self._check(self._library.antdt_loose_skip(self._handle, int(record), reason.encode()))
+
     def report(self, *, data: float = 0.0, compute: float = 0.0, wait: float = 0.0) -> None:
         """How long the work in hand took, in seconds: reading, computing, waiting for others."""
         self._reported = True

@@ -8,16 +8,6 @@
 namespace antdt::shard_server {
 namespace {
 
-// Format 2 adds the delivery promise and the partial positions. A job that promises exactly once
-// has neither and writes format 1.
-constexpr std::uint32_t kAccountsFormat = 1;
-constexpr std::uint32_t kFormatWithPartial = 2;
-
-tl::unexpected<Error> too_many_epochs(std::uint32_t epochs) {
-  return fail(ErrorKind::kCorrupt, "a job of {} epochs; a job has at most {}", epochs,
-              ledger::kMostEpochs);
-}
-
 void add(const IntervalSet& from, IntervalSet& to) {
   for (const Interval i : from.intervals()) to.add(i);
 }
@@ -55,8 +45,14 @@ Status Accounts::apply(std::string_view record_bytes) {
 
 // ------------------------------------------------------ the job, its phases
 
+Status Accounts::check_epochs(const ledger::JobDeclared& record) {
+  if (record.epochs <= ledger::kMostEpochs) return {};
+  return fail(ErrorKind::kCorrupt, "a job of {} epochs; a job has at most {}", record.epochs,
+              ledger::kMostEpochs);
+}
+
 Status Accounts::on(const ledger::JobDeclared& record) {
-  if (record.epochs > ledger::kMostEpochs) return too_many_epochs(record.epochs);
+  ANTDT_RETURN_IF_ERROR(check_epochs(record));
   declared_ = record;
   return {};
 }
@@ -73,7 +69,10 @@ Status Accounts::on(const ledger::JobFinished&) {
 }
 
 Status Accounts::on(const ledger::PhaseOpened& record) {
-  for (auto& [epoch, book] : books_) book.closed = true;
+  for (auto& [epoch, book] : books_) {
+    book.closed = true;
+    book.by_program.forget_positions();
+  }
   for (auto& [member, holding] : holdings_) holding = {};
   training_ = record.kind == PhaseKind::kTrain;
   if (!training_) return {};
@@ -122,6 +121,12 @@ Status Accounts::on(const ledger::GenerationSettled& record) {
 Status Accounts::on(const ledger::SharesPlanned&) { return {}; }
 Status Accounts::on(const ledger::RecallIssued&) { return {}; }
 
+Status Accounts::on(const ledger::LedgerRewound& record) {
+  ANTDT_TRY(*this, restore(record.accounts_image));
+  holdings_.clear();
+  return {};
+}
+
 // -------------------------------------------------------- grants and commits
 
 Status Accounts::on(const ledger::FetchAnswered& record) {
@@ -138,13 +143,14 @@ Status Accounts::on(const ledger::ProgressReported& record) {
 Status Accounts::on(const ledger::LateReturned& record) {
   const Member member = record.answered.member;
   ANTDT_RETURN_IF_ERROR(commit(member, record.answered.place));
-  const std::uint64_t missing =
-      take_front(holdings_[member], record.records, [&](const Interval& late) {
-        if (!record.dropped) return;
-        mark(late);
-        // under at-most-once a late record counts as partial: it is in no part of the model
-        if (training_) books_[epoch_].partial.add(late);
-      });
+  Holding& holding = holdings_[member];
+  const std::uint64_t missing = take_front(holding, record.records, [&](const Interval& late) {
+    holding.skips.take(late);
+    if (!record.dropped) return;
+    mark(late);
+    // under at-most-once a late record counts as partial: it is in no part of the model
+    if (training_) books_[epoch_].partial.add(late);
+  });
   if (missing > 0) {
     return fail(ErrorKind::kCorrupt,
                 "{} (attempt {}) gave back {} records more than it was granted: the journal "
@@ -163,19 +169,66 @@ Status Accounts::on(const ledger::RecallSettled& record) {
     keep -= grant->size();
   }
   holding.grants.erase(grant, holding.grants.end());
+  if (holding.skips.empty()) return {};
+  IntervalSet held;
+  for (const Interval left : holding.grants) held.add(left);
+  holding.skips.keep_within(held);
+  return {};
+}
+
+Status Accounts::on(const ledger::RecordsSkipped& record) {
+  if (!training_ || delivery_ != Delivery::kExactlyOnce) return {};
+  Holding& holding = holdings_[record.member];
+  for (const wire::SkippedRecords& part : record.records) {
+    const std::uint32_t reason = reasons_.number_of(part.reason);
+    std::uint64_t at = holding.place;  // of the first record of the grant
+    std::uint64_t found = 0;
+    for (const Interval grant : holding.grants) {
+      const std::uint64_t from = std::max(part.from, at);
+      const std::uint64_t to = std::min(part.to, at + grant.size());
+      if (from < to) {
+        holding.skips.add({{grant.from + (from - at), grant.from + (to - at)}, reason});
+        found += to - from;
+      }
+      at += grant.size();
+    }
+    if (found == part.to - part.from) continue;
+    return fail(ErrorKind::kCorrupt,
+                "{} (attempt {}) skipped its records {}:{}, and {} of them are not its: the "
+                "journal contradicts itself",
+                record.member.worker, record.member.attempt, part.from, part.to,
+                part.to - part.from - found);
+  }
   return {};
 }
 
 Status Accounts::commit(Member member, std::uint64_t place) {
   Holding& holding = holdings_[member];
   const std::uint64_t more = place - std::min(place, holding.place);
-  const std::uint64_t missing = take_front(holding, more, [this](const Interval& at) { mark(at); });
+  const std::uint64_t missing =
+      take_front(holding, more, [this, &holding](const Interval& at) { commit_part(holding, at); });
   holding.place += more - missing;
   if (missing == 0) return {};
   return fail(ErrorKind::kCorrupt,
               "{} (attempt {}) committed {} records and was granted {}: the journal "
               "contradicts itself",
               member.worker, member.attempt, place, holding.place);
+}
+
+// What is committed again is repeated, whether it was skipped or not.
+void Accounts::commit_part(Holding& holding, Interval at) {
+  const std::vector<SkippedAt> said = holding.skips.take(at);
+  if (!training_) return;
+  Book& book = books_[epoch_];
+  std::vector<SkippedAt> skipped;
+  for (const SkippedAt& skip : said) {
+    for (const Interval first : book.committed.outside(skip.at)) {
+      skipped.push_back({first, skip.reason});
+    }
+  }
+  for (const Interval again : book.committed.inside(at)) book.by_program.remove(again);
+  mark(at);
+  for (const SkippedAt& skip : skipped) book.by_program.add(skip);
 }
 
 void Accounts::mark(Interval committed) {
@@ -210,6 +263,7 @@ std::vector<EpochAccount> Accounts::epochs() const {
     const std::uint64_t known = book.committed.size() + account.skipped;
     const std::uint64_t rest = book.records - std::min(book.records, known);
     (book.closed ? account.lost : account.remaining) += rest;
+    count_skips(book, account);
     epochs.push_back(account);
   }
   if (declared_.uses_ledger) return epochs;
@@ -221,6 +275,17 @@ std::vector<EpochAccount> Accounts::epochs() const {
     epochs.push_back(account);
   }
   return epochs;
+}
+
+void Accounts::count_skips(const Book& book, EpochAccount& account) const {
+  const std::uint64_t total = std::min(account.once, book.by_program.total());
+  account.once -= total;
+  account.skipped += total;
+  const std::vector<std::uint64_t>& by_reason = book.by_program.by_reason();
+  for (std::size_t i = 0; i < by_reason.size(); ++i) {
+    if (by_reason[i] == 0) continue;
+    account.skipped_by_program.push_back({reasons_.all().at(i), by_reason[i]});
+  }
 }
 
 Accounts Accounts::at(const Ledger& then) const {
@@ -241,8 +306,20 @@ Accounts Accounts::at(const Ledger& then) const {
   accounts.epoch_ = phase.epoch.value;
   if (!accounts.training_) return accounts;
   Book& book = accounts.books_[phase.epoch.value];
+  // Some of what is held now is committed then, and the reverse.
+  const IntervalSet committed = then.committed_positions();
+  book.by_program.keep_within(committed);
+  if (training_ && epoch_ == phase.epoch.value) {
+    for (const auto& [member, holding] : holdings_) {
+      for (const SkippedAt& skip : holding.skips.all()) {
+        for (const Interval part : committed.inside(skip.at)) {
+          book.by_program.add({part, skip.reason});
+        }
+      }
+    }
+  }
   book.closed = false;
-  book.committed = then.committed_positions();
+  book.committed = committed;
   book.again = common(book.again, book.committed);
   if (delivery_ == Delivery::kAtMostOnce) book.partial = common(book.partial, book.committed);
   return accounts;
@@ -288,73 +365,6 @@ Result<Accounts> Accounts::in_part(const Accounts& checkpoint,
 IntervalSet Accounts::partial(std::uint32_t epoch) const {
   const auto book = books_.find(epoch);
   return book == books_.end() ? IntervalSet() : book->second.partial;
-}
-
-// --------------------------------------------------------------------- image
-
-std::string Accounts::image() const {
-  Writer out;
-  const bool exact = delivery_ == Delivery::kExactlyOnce;
-  out(exact ? kAccountsFormat : kFormatWithPartial, declared_.epochs, declared_.records,
-      declared_.uses_ledger, finished_, training_, epoch_,
-      static_cast<std::uint64_t>(books_.size()));
-  for (const auto& [epoch, book] : books_) {
-    out(epoch, book.records, book.closed, book.committed.intervals(), book.again.intervals(),
-        book.skipped.intervals());
-    if (!exact) out(book.partial.intervals());
-  }
-  out(static_cast<std::uint64_t>(holdings_.size()));
-  for (const auto& [member, holding] : holdings_) out(member, holding.place, holding.grants);
-  if (!exact) out(delivery_);
-  return out.take();
-}
-
-Result<Accounts> Accounts::restore(std::string_view image) {
-  Reader in(image);
-  Accounts accounts;
-  std::uint32_t format = 0;
-  in(format);
-  const bool exact = format == kAccountsFormat;
-  if (!in.ok() || (!exact && format != kFormatWithPartial)) {
-    return fail(ErrorKind::kCorrupt, "image of the accounts of format {}, this build reads {}",
-                format, kFormatWithPartial);
-  }
-  std::uint64_t books = 0, holdings = 0;
-  in(accounts.declared_.epochs, accounts.declared_.records, accounts.declared_.uses_ledger,
-     accounts.finished_, accounts.training_, accounts.epoch_, books);
-  if (accounts.declared_.epochs > ledger::kMostEpochs) {
-    return too_many_epochs(accounts.declared_.epochs);
-  }
-  for (; books > 0 && in.ok(); --books) {
-    std::uint32_t epoch = 0;
-    Book book;
-    std::vector<Interval> committed, again, skipped, partial;
-    in(epoch, book.records, book.closed, committed, again, skipped);
-    if (!exact) in(partial);
-    for (const Interval i : committed) book.committed.add(i);
-    for (const Interval i : again) book.again.add(i);
-    for (const Interval i : skipped) book.skipped.add(i);
-    for (const Interval i : partial) book.partial.add(i);
-    accounts.books_[epoch] = std::move(book);
-  }
-  in(holdings);
-  for (; holdings > 0 && in.ok(); --holdings) {
-    Member member;
-    Holding holding;
-    in(member, holding.place, holding.grants);
-    accounts.holdings_[member] = std::move(holding);
-  }
-  if (!exact) in(accounts.delivery_);
-  if (!in.ok() || !in.at_end()) {
-    return fail(ErrorKind::kCorrupt, "image of the accounts is damaged ({} bytes)", image.size());
-  }
-  return accounts;
-}
-
-Status Accounts::on(const ledger::LedgerRewound& record) {
-  ANTDT_TRY(*this, restore(record.accounts_image));
-  holdings_.clear();
-  return {};
 }
 
 }  // namespace antdt::shard_server

@@ -12,6 +12,10 @@
 //                  they count as repeated
 //   at-most-once:  these records may be missing in a part of the model; they are committed, and
 //                  count as lost
+//
+// A record that its holder's program skipped (RecordsSkipped) is skipped if this holder commits it
+// for the first time; else nothing is left of it (program_skips.h). Only under exactly-once: the
+// other promises are made around parameter servers, where no program skips.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +27,7 @@
 #include "core/delivery.h"
 #include "core/ids.h"
 #include "core/result.h"
+#include "shard_server/accounts/program_skips.h"
 #include "shard_server/ledger/interval_set.h"
 #include "shard_server/ledger/ledger.h"
 #include "shard_server/ledger/records.h"
@@ -36,9 +41,15 @@ struct EpochAccount {
   std::uint64_t once = 0;         // committed exactly once
   std::uint64_t repeated = 0;     // committed more than once, or after they were partial
   std::uint64_t lost = 0;         // not committed when the epoch was closed, or partial since
-  std::uint64_t skipped = 0;      // declared, with a reason
+  std::uint64_t skipped = 0;      // declared by an operator, or by a program
   std::uint64_t unaccounted = 0;  // read by a program that does not use the ledger
   std::uint64_t remaining = 0;    // of an epoch that is not closed: not committed yet
+  // Of `skipped`: what programs skipped, by reason.
+  struct Reason {
+    std::string text;
+    std::uint64_t records = 0;
+  };
+  std::vector<Reason> skipped_by_program = {};
 };
 
 class Accounts {
@@ -72,17 +83,20 @@ class Accounts {
     std::uint64_t records = 0;
     bool closed = false;
     IntervalSet committed;
-    IntervalSet again;  // committed a second time or more
-    IntervalSet skipped;
+    IntervalSet again;    // committed a second time or more
+    IntervalSet skipped;  // declared by operators
+    EpochSkips by_program;
     IntervalSet partial;
     [[nodiscard]] bool begun() const { return records > 0; }
   };
   struct Holding {
     std::uint64_t place = 0;
     std::vector<Interval> grants;  // grants from `place` on
+    HeldSkips skips;
   };
   using Holders = std::map<Member, Holding>;
 
+  [[nodiscard]] static Status check_epochs(const ledger::JobDeclared& record);
   [[nodiscard]] Status on(const ledger::JobDeclared& record);
   [[nodiscard]] Status on(const ledger::DeliveryChosen& record);
   [[nodiscard]] Status on(const ledger::JobFinished& record);
@@ -98,15 +112,20 @@ class Accounts {
   [[nodiscard]] Status on(const ledger::RecallSettled& record);
   [[nodiscard]] Status on(const ledger::LateReturned& record);
   [[nodiscard]] Status on(const ledger::SkipDeclared& record);
+  [[nodiscard]] Status on(const ledger::RecordsSkipped& record);
   [[nodiscard]] Status on(const ledger::LedgerRewound& record);
   [[nodiscard]] Status commit(Member member, std::uint64_t place);
+  void commit_part(Holding& holding, Interval at);
   void mark(Interval committed);
+  void count_skips(const Book& book, EpochAccount& account) const;
+  [[nodiscard]] bool skips_are_possible() const;
 
   ledger::JobDeclared declared_;
   Delivery delivery_ = Delivery::kExactlyOnce;
   bool finished_ = false;
   bool training_ = false;  // whether the open phase is a training phase, of `epoch_`
   std::uint32_t epoch_ = 0;
+  SkipReasons reasons_;
   std::map<std::uint32_t, Book> books_;
   Holders holdings_;
 };

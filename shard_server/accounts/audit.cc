@@ -93,12 +93,22 @@ std::string audit_table(const AuditReport& report) {
     table += fmt::format(kRow, e.epoch, e.records, e.once, e.repeated, e.lost, e.skipped,
                          e.unaccounted, e.remaining);
   }
+  for (const EpochAccount& e : report.epochs) {
+    for (const EpochAccount::Reason& reason : e.skipped_by_program) {
+      table += fmt::format("epoch {}: the program skipped {}: {}\n", e.epoch, reason.records,
+                           reason.text);
+    }
+  }
   return table + fmt::format("{}\n", verdict(report));
 }
 
 std::string audit_json(const AuditReport& report) {
   nlohmann::ordered_json epochs = nlohmann::ordered_json::array();
   for (const EpochAccount& e : report.epochs) {
+    nlohmann::ordered_json reasons = nlohmann::ordered_json::array();
+    for (const EpochAccount::Reason& reason : e.skipped_by_program) {
+      reasons.push_back({{"reason", reason.text}, {"records", reason.records}});
+    }
     epochs.push_back({{"epoch", e.epoch},
                       {"records", e.records},
                       {"once", e.once},
@@ -106,14 +116,16 @@ std::string audit_json(const AuditReport& report) {
                       {"lost", e.lost},
                       {"skipped", e.skipped},
                       {"unaccounted", e.unaccounted},
-                      {"remaining", e.remaining}});
+                      {"remaining", e.remaining},
+                      {"skipped_by_program", std::move(reasons)}});
   }
   nlohmann::ordered_json json = {{"schema", 1},
                                  {"delivery", to_string(report.delivery)},
                                  {"finished", report.finished},
                                  {"exit_code", report.exit_code},
                                  {"epochs", std::move(epochs)}};
-  return json.dump();
+  // An image on a damaged disk may have any bytes for a reason.
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace antdt::shard_server

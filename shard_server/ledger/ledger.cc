@@ -247,6 +247,9 @@ void Ledger::on(const FetchRequested& event, MonoTime now, Effects& out) {
         SendRefusal{event.member, event.seq, {wire::RefusalCode::kInvalid, fits.error().message}});
     return;
   }
+  if (!event.request.skipped.empty()) {
+    write_down(RecordsSkipped{event.member, event.request.skipped}, out);
+  }
   answer(event, *holder, out);
   reply(grants_of(holder->last));
   if (holder->last.status == AnswerStatus::kWait && event.request.want > 0) {

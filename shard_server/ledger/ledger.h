@@ -10,7 +10,8 @@
 // The ledger decides what to do about an event and writes its decision down as a record
 // (records.h). Its state (ledger_state.h) changes only by applying records. A restart applies the
 // records of the journal, so it arrives at the same state. A record is committed when a member says
-// that it is in the model. What is committed never goes back within a lineage.
+// that it is in the model. What is committed never goes back within a lineage. A record that the
+// member's program skipped is committed, too; the accounts tell it apart (RecordsSkipped).
 //
 // The state is only what is outstanding: a cursor, the returned ranges, and each member's grants,
 // place and last answer. It does not grow with the data set.

@@ -61,9 +61,10 @@ class LedgerState {
   };
   using Changes = std::vector<GivenBack>;
   // Applying cannot fail, because the records were checked before (record_checks.h).
-  void apply(const ledger::JobDeclared&, Changes&) {}  // these three concern the accounts only
+  void apply(const ledger::JobDeclared&, Changes&) {}  // these four concern the accounts only
   void apply(const ledger::DeliveryChosen&, Changes&) {}
   void apply(const ledger::JobFinished&, Changes&) {}
+  void apply(const ledger::RecordsSkipped&, Changes&) {}
   void apply(const ledger::PhaseOpened& record, Changes& changes);
   void apply(const ledger::MemberAdmitted& record, Changes& changes);
   void apply(const ledger::MemberLost& record, Changes& changes);

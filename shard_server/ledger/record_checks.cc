@@ -37,6 +37,31 @@ Status check_late(const LedgerState& state, Member member, std::uint64_t place,
               member.attempt, records, held);
 }
 
+// Whether a member can have skipped these records: it holds them, and none is committed.
+Status check_skipped(const LedgerState& state, Member member, std::uint64_t place,
+                     const std::vector<wire::SkippedRecords>& skipped) {
+  if (state.phase().kind != PhaseKind::kTrain) {
+    return fail(ErrorKind::kRefused, "records of an evaluation are not accounted as skipped");
+  }
+  if (skipped.size() > wire::Fetch::kMaxSkipped) {
+    return fail(ErrorKind::kRefused, "{} ranges of skipped records in one message; at most {}",
+                skipped.size(), wire::Fetch::kMaxSkipped);
+  }
+  const std::uint64_t end = state.holders().all().at(member.worker).end;
+  for (const wire::SkippedRecords& part : skipped) {
+    if (part.from < place || part.from >= part.to || part.to > end) {
+      return fail(ErrorKind::kRefused,
+                  "{} (attempt {}) says that it skipped its records {}:{}: it holds {}:{}",
+                  member.worker, member.attempt, part.from, part.to, place, end);
+    }
+    if (part.reason.size() > wire::SkippedRecords::kMaxReason) {
+      return fail(ErrorKind::kRefused, "the reason of a skip has {} bytes; at most {}",
+                  part.reason.size(), wire::SkippedRecords::kMaxReason);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check(const LedgerState& state, const PhaseOpened& event) {
@@ -113,6 +138,11 @@ Status check(const LedgerState& state, const FetchRequested& event) {
     }
     ANTDT_RETURN_IF_ERROR(check_late(state, event.member, event.request.place, event.request.late));
   }
+  if (!event.request.skipped.empty()) {
+    ANTDT_RETURN_IF_ERROR(
+        check_skipped(state, event.member, state.holders().all().at(event.member.worker).place,
+                      event.request.skipped));
+  }
   for (const wire::EvalPartial& partial : event.request.partials) {
     if (state.phase().kind != PhaseKind::kEval) {
       return fail(ErrorKind::kRefused, "a partial evaluation in a training phase");
@@ -129,6 +159,13 @@ Status check(const LedgerState& state, const FetchAnswered& record) {
     ANTDT_RETURN_IF_ERROR(check_partial(partial));
   }
   return {};
+}
+
+Status check(const LedgerState& state, const RecordsSkipped& record) {
+  const Holder* holder = state.holders().find(record.member.worker);
+  const std::uint64_t place = holder == nullptr ? 0 : holder->place;
+  ANTDT_RETURN_IF_ERROR(check_place(state, record.member, place));
+  return check_skipped(state, record.member, place, record.records);
 }
 
 Status check(const LedgerState& state, const ProgressReported& event) {

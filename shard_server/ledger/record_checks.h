@@ -22,6 +22,7 @@ inline Status check(const LedgerState&, const ledger::SharesPlanned&) { return {
 [[nodiscard]] Status check(const LedgerState& state, const ledger::FetchRequested& event);
 [[nodiscard]] Status check(const LedgerState& state, const ledger::FetchAnswered& record);
 [[nodiscard]] Status check(const LedgerState& state, const ledger::LateReturned& record);
+[[nodiscard]] Status check(const LedgerState& state, const ledger::RecordsSkipped& record);
 [[nodiscard]] Status check(const LedgerState& state, const ledger::ProgressReported& event);
 [[nodiscard]] Status check(const LedgerState& state, const ledger::RecallIssued& record);
 [[nodiscard]] Status check(const LedgerState& state, const ledger::RecallSettled& record);

@@ -71,6 +71,14 @@ void io(A& a, typename A::template Ref<ledger::LateReturned> x) {
   a(x.answered, x.records, x.dropped);
 }
 template <class A>
+void io(A& a, typename A::template Ref<wire::SkippedRecords> x) {
+  a(x.from, x.to, x.reason);
+}
+template <class A>
+void io(A& a, typename A::template Ref<ledger::RecordsSkipped> x) {
+  a(x.member, x.records);
+}
+template <class A>
 void io(A& a, typename A::template Ref<ledger::MemberLeft> x) {
   a(x.member);
 }
@@ -117,6 +125,7 @@ template std::string encode_record(const ledger::LedgerRewound&);
 template std::string encode_record(const ledger::MemberLeft&);
 template std::string encode_record(const ledger::DeliveryChosen&);
 template std::string encode_record(const ledger::LateReturned&);
+template std::string encode_record(const ledger::RecordsSkipped&);
 
 Result<ledger::Record> decode_record(std::string_view bytes) {
   constexpr std::size_t kKinds = std::variant_size_v<ledger::Record>;

@@ -138,6 +138,14 @@ struct LateReturned {
   bool dropped = false;
 };
 
+// A member's program skipped these records, which the member holds. They count as skipped if the
+// same holder commits them; if it gives them back, this is forgotten. For the accounts: for the
+// ledger a skipped record is committed like any other.
+struct RecordsSkipped {
+  Member member;
+  std::vector<wire::SkippedRecords> records;
+};
+
 // A holder was asked to give back the records past `keep_to`, unless it has begun them.
 struct RecallIssued {
   Member member;
@@ -167,7 +175,7 @@ struct LedgerRewound {
 using Record = std::variant<JobDeclared, JobFinished, PhaseOpened, MemberAdmitted, MemberLost,
                             GenerationSettled, FetchAnswered, ProgressReported, SharesPlanned,
                             RecallIssued, RecallSettled, SkipDeclared, LedgerRewound, MemberLeft,
-                            DeliveryChosen, LateReturned>;
+                            DeliveryChosen, LateReturned, RecordsSkipped>;
 
 }  // namespace ledger
 }  // namespace antdt::shard_server

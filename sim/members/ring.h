@@ -28,6 +28,7 @@ struct Contribution {
   worker::HealSlot heal;
   worker::StepSlot slot;
   std::vector<Record> records;
+  std::uint64_t skipped = 0;  // of them, by the program
 };
 
 // A training state that is sent: its header, and its parts.

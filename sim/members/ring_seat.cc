@@ -120,6 +120,7 @@ RingSeat::Answer RingSeat::perform(const worker::GatherSlots& effect) {
   Contribution mine;
   mine.slot = effect.mine;
   mine.records = std::exchange(state_.batch, {});
+  mine.skipped = std::exchange(state_.skipped, 0);
   exchange(std::move(mine), [this](const auto& all) {
     state_.gathered = all;
     worker::SlotsGathered slots;

@@ -21,6 +21,7 @@ class Worker;
 struct MemberModel {
   Model model;
   std::vector<Record> batch;  // the records of the step that is being computed
+  std::uint64_t skipped = 0;  // how many of these records the program skipped
   std::shared_ptr<const Ring::Contributions> gathered;
 };
 

@@ -93,6 +93,8 @@ void Worker::break_rule(worker::Effect& effect) const {
     if (auto* commit = std::get_if<client::Commit>(&send->what)) early(commit->place);
     if (auto* progress = std::get_if<wire::Progress>(&send->what)) early(progress->place);
   }
+  auto* const skip = std::get_if<client::Skip>(&send->what);
+  if (sabotage_ == Sabotage::kHideSkip && skip != nullptr) skip->records.clear();
   auto* const begun = std::get_if<wire::CheckpointBegun>(&send->what);
   if (sabotage_ == Sabotage::kSaveLate && begun) say_late(begun->places);
 }
@@ -158,11 +160,13 @@ Worker::Answer Worker::perform(const worker::StartReading& effect) {
 
 Worker::Answer Worker::perform(const worker::BeginStep&) {
   state_.batch.clear();
+  state_.skipped = 0;
   return {};
 }
 
 Worker::Answer Worker::perform(const worker::DropStep&) {
   state_.batch.clear();
+  state_.skipped = 0;
   state_.gathered.reset();
   return {};
 }
@@ -189,6 +193,7 @@ Worker::Answer Worker::take_on(const worker::ComputeMicroBatch& effect, std::siz
     done.records = static_cast<std::uint32_t>(got);
     done.weight = static_cast<double>(got);
     done.compute = slowed(shape_.sample_time * static_cast<int>(got));
+    done.skipped = skip_some(begin);
     if (!effect.last) return done;
   }
   const Duration work = kStepTime + shape_.sample_time * static_cast<int>(state_.batch.size());
@@ -215,12 +220,39 @@ bool Worker::take_records(std::size_t wanted) {
   return more_may_come;
 }
 
+// Draws which records behind `begin` the program skips. Another attempt may skip others, and so may
+// the same one in a new generation.
+std::vector<worker::SkippedRecord> Worker::skip_some(std::size_t begin) {
+  std::vector<worker::SkippedRecord> skipped;
+  if (shape_.program_skips_one_in == 0) return skipped;
+  const std::uint64_t mood =
+      combine_seed(combine_seed(member_.worker.index, member_.attempt.value), generation().value);
+  for (std::size_t i = begin; i < state_.batch.size(); ++i) {
+    const std::uint64_t drawn = combine_seed(mood, state_.batch[i]);
+    if (drawn % shape_.program_skips_one_in != 0) continue;
+    const char* const reason = drawn / shape_.program_skips_one_in % 2 == 0 ? "torn" : "too long";
+    skipped.push_back({static_cast<std::uint32_t>(i - begin), reason});
+  }
+  state_.skipped += skipped.size();
+  return skipped;
+}
+
+Worker::Answer Worker::perform(const worker::AwaitSkipsTold&) { return await_skips_told(); }
+
+Worker::Answer Worker::await_skips_told() {
+  if (!core_.tells_skips() || sabotage_ == Sabotage::kHurrySkip) return worker::SkipsTold{};
+  if (end_.over()) return worker::CollectiveBroke{"the generation is over"};
+  answer_after(kLookAgain, [this] { return await_skips_told(); });
+  return {};
+}
+
 // The sums travel with the slots.
 Worker::Answer Worker::perform(const worker::Reduce&) { return worker::Reduced{}; }
 
 Worker::Answer Worker::perform(const worker::Apply&) {
   for (int times = 0; times < (sabotage_ == Sabotage::kApplyTwice ? 2 : 1); ++times) {
     for (const Contribution& c : *state_.gathered) {
+      state_.model.skip(phase().epoch.value, c.skipped);
       for (const Record r : c.records) {
         ++state_.model.tally.at(r);
         around_.checks.trained(*this, r);

@@ -57,6 +57,7 @@ class Worker final : public MachineProgram<worker::MemberMachine, worker::Input,
   [[nodiscard]] Answer perform(const worker::HashState& effect);
   [[nodiscard]] Answer perform(const worker::ComputeMicroBatch& effect);
   [[nodiscard]] Answer perform(const worker::Reduce& effect);
+  [[nodiscard]] Answer perform(const worker::AwaitSkipsTold& effect);
   [[nodiscard]] Answer perform(const worker::Apply& effect);
   [[nodiscard]] Answer perform(const worker::TakePlan& effect);
   [[nodiscard]] Answer perform(const worker::MeasureHop& effect);
@@ -67,6 +68,8 @@ class Worker final : public MachineProgram<worker::MemberMachine, worker::Input,
   [[nodiscard]] Answer take_on(const worker::ComputeMicroBatch& effect, std::size_t begin,
                                MonoTime until);
   [[nodiscard]] bool take_records(std::size_t wanted);
+  [[nodiscard]] Answer await_skips_told();
+  [[nodiscard]] std::vector<worker::SkippedRecord> skip_some(std::size_t begin);
 
   MemberModel state_;
   RingSeat seat_{*this, state_};

@@ -144,6 +144,7 @@ TEST(Report, ThePageForUsersNamesEachField) {
   EXPECT_EQ(told(*page, "EpochSummary"), names_of<EpochSummary>());
   EXPECT_EQ(told(*page, "WorkerSummary"), names_of<WorkerSummary>());
   EXPECT_EQ(told(*page, "TimeSpent"), names_of<TimeSpent>());
+  EXPECT_EQ(told(*page, "Skipped"), names_of<Skipped>());
   EXPECT_EQ(told(*page, "Exit"), names_of<Exit>());
 }
 

@@ -1,8 +1,8 @@
 // Whatever peers send to the ledger is never a defect, and the records that the ledger writes are
 // accepted by a replay and by the accounts.
 //
-// An event is encoded as the record that stands for it; a Fetch as Answered or Late, whose retry_ms
-// is the number of wanted records.
+// An event is encoded as the record that stands for it; a Fetch as Answered, Skipped or Late, whose
+// retry_ms is the number of wanted records.
 #include "shard_server/accounts/accounts.h"
 #include "shard_server/ledger/record_codec.h"
 #include "tests/fuzz/support/fuzz.h"
@@ -46,6 +46,15 @@ struct Pair {
         holder == ledger.holders().end() ? Generation{} : holder->second.generation;
     wire::Fetch fetch{ledger.phase().number, said.place, said.retry_ms, said.partials, late};
     hear(ledger::FetchRequested{said.member, generation, said.seq, std::move(fetch)});
+  }
+  // Sent with a fetch that asks for no records.
+  void on(const ledger::RecordsSkipped& said) {
+    const auto holder = ledger.holders().find(said.member.worker);
+    if (holder == ledger.holders().end()) return;
+    wire::Fetch fetch{ledger.phase().number, holder->second.place, 0, {}};
+    fetch.skipped = said.records;
+    hear(ledger::FetchRequested{said.member, holder->second.generation, holder->second.last.seq + 1,
+                                std::move(fetch)});
   }
   // Not from a peer: job.toml allows this many.
   void on(ledger::JobDeclared said) {

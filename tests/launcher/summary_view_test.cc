@@ -50,6 +50,11 @@ TEST(SummaryView, ShowsQualitySpeedTimeActionsAndAccounts) {
   EXPECT_THAT(lines, Contains("      3.2s  adjust-batch w3: 3 times slower"));
   EXPECT_THAT(lines, Contains("samples: 16,000 of 16,000 trained, 0 repeated, 0 lost, 0 "
                               "skipped, 0 unaccounted"));
+  report::Summary skipping = done();
+  skipping.skipped_by_program = {{"too long", 2}, {"torn", 1234}};
+  EXPECT_THAT(summary_lines(skipping),
+              Contains("  1,236 samples skipped by the program, see RUN/skipped-*.jsonl: torn "
+                       "(1,234), too long (2)"));
   EXPECT_THAT(closing_lines(done(), "/r"), IsEmpty());
 }
 

@@ -12,8 +12,8 @@ RECORDS = 3000
 
 @unittest.skipUnless(python_jobs.LIBRARY.exists(), f"{python_jobs.LIBRARY} is not built")
 class LooseClients(python_jobs.PythonJobs):
-    def job_of(self, delay):
-        return self.toml("loose.py", self.dir, RECORDS, delay, python=sys.executable, workers=3,
+    def job_of(self, delay, *arguments):
+        return self.toml("loose.py", self.dir, RECORDS, delay, *arguments, python=sys.executable, workers=3,
                          records=RECORDS, epochs=1,
                          extra='[failure]\nbudgets = { signal = 10 }\n')
 
@@ -40,6 +40,18 @@ class LooseClients(python_jobs.PythonJobs):
         summary = self.finish(process, run_dir)
         self.assertEqual(summary["samples_trained"], RECORDS)
         self.assertEqual(set(self.seen()), set(range(RECORDS)))
+        self.assert_nothing_left()
+
+    def test_skipped_records_are_accounted_once_when_a_client_is_killed(self):
+        process, run_dir = self.start_job(self.job_of(0.05, 7))
+        self.await_status(run_dir, lambda s: s["samples_done"] > RECORDS / 5, 60, "a fifth is done")
+        self.kill(min(pid for pid, command in processes_of(str(self.dir)) if "loose.py" in command
+                      and "python" in command.split(" ", 1)[0]))
+        summary = self.finish(process, run_dir)
+        skipped = len(range(0, RECORDS, 7))
+        self.assertEqual(summary["samples_trained"], RECORDS - skipped)
+        self.assertEqual(summary["skipped_by_program"], [{"reason": "torn", "samples": skipped}])
+        self.assertEqual((summary["samples_lost"], summary["samples_repeated"]), (0, 0))
         self.assert_nothing_left()
 
 

@@ -67,6 +67,44 @@ TEST(LedgerTest, RecordsCommittedBeforeTheyWereSkippedDoNotCountAsSkipped) {
   EXPECT_EQ(recorder.replayed().image(), recorder.ledger().image());
 }
 
+// The checkpoint is of a step that is earlier, or later, than what the ledger has committed.
+TEST(LedgerTest, ACheckpointHasTheSkipsOfItsOwnStep) {
+  Recorder recorder = two_members(config(1000));
+  recorder.step(fetch(kFirst, 1, 0, 40));
+  auto skipping = fetch(kFirst, 2, 0, 0);
+  skipping.request.skipped = {{10, 12, "torn"}, {19, 21, "torn"}, {30, 31, "long"}};
+  recorder.step(skipping);
+  recorder.step(fetch(kFirst, 3, 20, 0));
+  const auto skipped_at = [&](std::uint64_t place) {
+    const auto image = recorder.ledger().image_at({{kFirst.worker, place}});
+    EXPECT_TRUE(image) << image.error().message;
+    const auto then = Ledger::restore(config(1000), *image);
+    const auto accounts = Accounts::restore(recorder.accounts().at(*then).image());
+    EXPECT_TRUE(accounts) << accounts.error().message;
+    const EpochAccount account = accounts->epochs().front();
+    EXPECT_EQ(account.once + account.skipped, place);
+    return account.skipped;
+  };
+  EXPECT_EQ(skipped_at(10), 0U);
+  EXPECT_EQ(skipped_at(11), 1U);
+  EXPECT_EQ(skipped_at(20), 3U);
+  EXPECT_EQ(skipped_at(21), 4U);
+  EXPECT_EQ(skipped_at(40), 5U);
+  // What the checkpoint does not have is granted again, and nothing is known of it.
+  const auto image = recorder.ledger().image_at({{kFirst.worker, 11}});
+  const auto then = Ledger::restore(config(1000), *image);
+  const auto rewound =
+      recorder.ledger().rewind(Lineage{2}, *image, recorder.accounts().at(*then).image());
+  ASSERT_TRUE(rewound) << rewound.error().message;
+  recorder.write(*rewound);
+  EXPECT_EQ(recorder.accounts().epochs().front().skipped, 1U);
+  recorder.step(ledger::GenerationSettled{Generation{2}, {}, {kSecond}});
+  recorder.step({ledger::FetchRequested{kSecond, Generation{2}, 1, {1, 0, 100, {}}}});
+  recorder.step({ledger::FetchRequested{kSecond, Generation{2}, 2, {1, 30, 0, {}}}});
+  EXPECT_EQ(recorder.accounts().epochs().front().skipped, 1U);
+  EXPECT_EQ(recorder.accounts().epochs().front().once, 40U);
+}
+
 // The job daemon was away: the request waits to be repeated while the worker trains on and reports
 // its position.
 TEST(LedgerTest, AFetchThatLaterProgressOvertookTakesNothingBack) {

@@ -45,6 +45,15 @@ TEST(RecordCodecTest, AGenerationComesBackAsItWas) {
   EXPECT_EQ(record.members, settled.members);
 }
 
+TEST(RecordCodecTest, SkippedRecordsComeBackAsTheyWere) {
+  const ledger::RecordsSkipped skipped{kW300, {{5, 1ULL << 40, "torn"}, {7, 8, ""}}};
+  const auto decoded = decode_record(encode_record(skipped));
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  const auto& record = std::get<ledger::RecordsSkipped>(*decoded);
+  EXPECT_EQ(record.member, kW300);
+  EXPECT_EQ(record.records, skipped.records);
+}
+
 TEST(RecordCodecTest, AFetchOfOneShardIsAFewBytes) {
   ledger::FetchAnswered record{kW300, 1000, 1'000'000, AnswerStatus::kGranted, 0, {}, {}};
   record.granted = {{{5'000'000, 5'001'024}, 0}};

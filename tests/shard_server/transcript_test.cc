@@ -7,12 +7,14 @@
 //   settle gen=G [places=M:PLACE[!],...] [members=M,...]    ! : it was lost
 //   shares WORKER=STEP[/HOLD] ...
 //   fetch MEMBER seq=N place=N want=N [late=N] [gen=G] [phase=P] [records=N]
+//             [skipped=FROM:TO:REASON,...]
 //       records: of the partial result of an evaluation
 //   progress MEMBER place=N [gen=G] [phase=P]
 //   recalled MEMBER number=N end=N [gen=G] [phase=P]
 //   skip FROM:TO REASON
 //   restart             the ledger is made again from the journal
 //   state               shows the counts and every hand
+//   skips               shows what the accounts say that programs skipped
 #include "tests/transcript/transcript.h"
 
 #include <gtest/gtest.h>
@@ -51,6 +53,7 @@ class LedgerScript : public transcript::Machine {
       return {};
     }
     if (line.what() == "state") return state();
+    if (line.what() == "skips") return skips();
     std::vector<std::string> shown;
     for (const ledger::Effect& effect : recorder_.step(event_of(line.what(), line), now)) {
       shown.push_back(std::visit([this](const auto& e) { return this->show_effect(e); }, effect));
@@ -86,6 +89,11 @@ class LedgerScript : public transcript::Machine {
     ledger::FetchRequested fetch{member, generation, line.number("seq", 0), {}};
     fetch.request = {phase, line.number("place", 0), line.number("want", 0), {}};
     fetch.request.late = line.number("late", 0);
+    for (const std::string& part : split(line.text("skipped").value_or(""), ',')) {
+      const auto parts = split(part, ':');
+      fetch.request.skipped.push_back(
+          {std::stoull(parts.at(0)), std::stoull(parts.at(1)), parts.at(2)});
+    }
     if (line.text("records")) {
       wire::EvalPartial partial;
       partial.records = line.number("records", 0);
@@ -171,6 +179,17 @@ class LedgerScript : public transcript::Machine {
     return fmt::format("stop job: {}", e.reason);
   }
 
+  std::vector<std::string> skips() {
+    std::vector<std::string> shown;
+    for (const EpochAccount& e : recorder_.accounts().epochs()) {
+      shown.push_back(fmt::format("epoch {}: {} once, {} skipped, {} lost", e.epoch, e.once,
+                                  e.skipped, e.lost));
+      for (const auto& [reason, records] : e.skipped_by_program) {
+        shown.back() += fmt::format(", {} {}", records, reason);
+      }
+    }
+    return shown;
+  }
   std::vector<std::string> state() {
     const Ledger& ledger = recorder_.ledger();
     std::vector<std::string> shown{fmt::format("committed {}, held {}, free {}, skipped {}",

@@ -156,6 +156,18 @@ TEST(InvariantsTest, RecordsThatNobodyAskedToSkipAreMissedInTheModel) {
   expect_seen(Sabotage::kSkipUnasked, "operators", 60, {"exactly once", "accounts"});
 }
 
+TEST(InvariantsTest, WhatAProgramSkipsIsAccountedExactlyWhileWorkersDie) {
+  EXPECT_THAT(broken(Sabotage::kNone, "programs", all_or_some(30, 2)), IsEmpty());
+}
+
+TEST(InvariantsTest, ASkipThatIsNotReportedIsSeen) {
+  expect_seen(Sabotage::kHideSkip, "programs", 5, {"program skips"});
+}
+
+TEST(InvariantsTest, AStepThatCompletesBeforeItsSkipsAreDurableIsSeen) {
+  expect_seen(Sabotage::kHurrySkip, "programs", 100, {"program skips"});
+}
+
 TEST(InvariantsTest, AJobThatStaysPausedDoesNotEnd) {
   expect_seen(Sabotage::kStayPaused, "disks", 10, {"it ends"});
 }

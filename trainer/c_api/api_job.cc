@@ -213,9 +213,10 @@ int antdt_skip(antdt_job* job, uint64_t record, const char* reason) {
   return with_member(job, "antdt_skip", [&](capi::Member& member) -> int {
     const auto order = member.exchange().order_with(record);
     if (!order) return failed(ANTDT_USAGE, order.error().message);
-    const Status added =
-        member.skipped().add(record, order->phase, order->epoch, reason == nullptr ? "" : reason);
-    return added ? ANTDT_OK : failed(added.error());
+    const std::string why = reason_of_skip(reason);
+    const Status added = member.skipped().add(record, order->phase, order->epoch, why);
+    if (!added) return failed(added.error());
+    return misused(member.exchange().skip(record, why));
   });
 }
 

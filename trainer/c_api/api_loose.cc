@@ -8,6 +8,7 @@
 #include "include/antdt.h"
 #include "trainer/c_api/handle.h"
 #include "trainer/c_api/last_error.h"
+#include "trainer/c_api/program/skipped.h"
 #include "trainer/c_api/settings.h"
 #include "trainer/client/loose.h"
 
@@ -19,6 +20,9 @@ struct antdt_loose {
   std::unique_ptr<client::Loose> loose;
   About about;
   std::vector<std::uint64_t> records;  // of the last work
+  std::uint64_t phase = 0;             // likewise
+  std::uint64_t epoch = 0;
+  std::unique_ptr<Skipped> skipped;
   bool over = false;
 };
 
@@ -57,6 +61,8 @@ int antdt_loose_open(const antdt_options* options, antdt_loose** loose) {
     if (!connection) return failed(connection.error());
     auto made = std::make_unique<antdt_loose>();
     made->about = About(*connection->client, connection->in_job);
+    made->skipped = std::make_unique<Skipped>(connection->client->run_dir(),
+                                              to_string(connection->client->member().worker));
     made->loose = client::Loose::start(std::move(connection->client), connection->data);
     *loose = made.release();
     return ANTDT_OK;
@@ -72,13 +78,15 @@ int antdt_loose_next(antdt_loose* loose, uint64_t max_records, antdt_work* work,
     if (max_records == 0) {
       return failed(ANTDT_USAGE, "antdt_loose_next: max_records is 0: ask for one at least");
     }
+    loose->records.clear();
     if (!loose->over) {
       auto next = loose->loose->next(max_records, std::chrono::milliseconds(timeout_ms));
       if (!next) return failed(next.error());
       if (next->status == client::TakeStatus::kWait) return ANTDT_TIMEOUT;
       loose->over = next->status == client::TakeStatus::kEnd;
       if (!loose->over) {
-        loose->records.clear();
+        loose->phase = next->work.phase;
+        loose->epoch = next->work.epoch.value;
         for (const wire::Piece& piece : next->work.pieces) {
           add_record_numbers(piece, loose->records);
         }
@@ -88,6 +96,22 @@ int antdt_loose_next(antdt_loose* loose, uint64_t max_records, antdt_work* work,
       }
     }
     return failed(ANTDT_ENDED, "antdt_loose_next: the job is over, or this worker is to leave");
+  });
+}
+
+int antdt_loose_skip(antdt_loose* loose, uint64_t record, const char* reason) {
+  return with_loose(loose, "antdt_loose_skip", [&]() -> int {
+    const auto found = std::ranges::find(loose->records, record);
+    if (found == loose->records.end()) {
+      return failed(ANTDT_USAGE, fmt::format("antdt_loose_skip: record {} is not one of the work "
+                                             "in hand",
+                                             record));
+    }
+    const std::string why = reason_of_skip(reason);
+    const Status added = loose->skipped->add(record, loose->phase, loose->epoch, why);
+    if (!added) return failed(added.error());
+    loose->loose->skip(static_cast<std::uint64_t>(found - loose->records.begin()), why);
+    return ANTDT_OK;
   });
 }
 

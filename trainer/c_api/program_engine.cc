@@ -65,7 +65,9 @@ Result<BatchSums> ProgramEngine::compute(const data::Examples& batch, bool last)
   auto answer = links_.exchange.ask(std::move(compute));
   gone_ = !answer;
   if (!answer) return tl::unexpected(std::move(answer.error()));
-  return BatchSums{answer->weight, answer->loss};
+  BatchSums sums{answer->weight, answer->loss};
+  for (auto& [index, reason] : answer->skipped) sums.skipped.push_back({index, std::move(reason)});
+  return sums;
 }
 
 Status ProgramEngine::finish_reduction() {

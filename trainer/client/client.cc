@@ -354,6 +354,18 @@ Result<bool> Client::given_back(Duration timeout) {
   return !state_->core.gives_back();
 }
 
+void Client::skip(std::vector<wire::SkippedRecords> records) {
+  state_->apply(Skip{std::move(records)});
+}
+
+Result<bool> Client::skips_told(Duration timeout) {
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait_until(lock, state_->clock.now() + timeout,
+                             [&] { return state_->core.refusal() || !state_->core.tells_skips(); });
+  if (state_->core.refusal()) return tl::unexpected(*state_->core.refusal());
+  return !state_->core.tells_skips();
+}
+
 void Client::report(const BatchTimes& times) { state_->apply(times); }
 void Client::time_account(const wire::TimeAccount& account) { state_->apply(account); }
 void Client::set_activity(const char* activity) {

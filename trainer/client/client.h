@@ -171,6 +171,13 @@ class Client {
   // over. The error (kRefused) is as in next_directive.
   [[nodiscard]] Result<bool> given_back(Duration timeout);
 
+  // These records, taken and not committed, were skipped by the program: places since begin_phase.
+  // The step that has them may complete when skips_told() says so.
+  void skip(std::vector<wire::SkippedRecords> records);
+  // Whether the job daemon has stored all of them; waits up to `timeout` for it. True also if the
+  // phase is over. The error (kRefused) is as in next_directive.
+  [[nodiscard]] Result<bool> skips_told(Duration timeout);
+
   // --------------------------------------------------------------------- reports
   // Reports are added up and sent at most every 50 ms.
   void report(const BatchTimes& times);

@@ -146,6 +146,8 @@ void ClientCore::on(const Commit& input, MonoTime now, Effects&) {
 
 void ClientCore::on(const GiveBack& input, MonoTime, Effects&) { feed_.give_back(input.records); }
 
+void ClientCore::on(const Skip& input, MonoTime, Effects&) { feed_.skip(input.records); }
+
 void ClientCore::on(const BatchTimes& input, MonoTime now, Effects& out) {
   reports_.add(input);
   reports_.flush_report(orders_.current(), now, out);

@@ -67,13 +67,18 @@ struct Commit {
 struct GiveBack {
   std::uint64_t records = 0;
 };
+// See ShardFeed::skip.
+struct Skip {
+  std::vector<wire::SkippedRecords> records;
+};
 struct Greet {};  // start the greeting
 struct TimePassed {};
 
-using Input = std::variant<MessageReceived, UnreadableReceived, Greet, TimePassed, BeginPhase,
-                           SetHold, Commit, GiveBack, BatchTimes, wire::TimeAccount, wire::Join,
-                           wire::Address, wire::Ready, wire::Progress, wire::CheckpointBegun,
-                           wire::CheckpointWritten, wire::Bye, wire::Traced, wire::StackTold>;
+using Input =
+    std::variant<MessageReceived, UnreadableReceived, Greet, TimePassed, BeginPhase, SetHold,
+                 Commit, GiveBack, Skip, BatchTimes, wire::TimeAccount, wire::Join, wire::Address,
+                 wire::Ready, wire::Progress, wire::CheckpointBegun, wire::CheckpointWritten,
+                 wire::Bye, wire::Traced, wire::StackTold>;
 
 class ClientCore {
  public:
@@ -88,6 +93,8 @@ class ClientCore {
   [[nodiscard]] std::optional<Directive> next_directive() { return orders_.take_next(); }
   // Whether late records are not yet known to have been given back.
   [[nodiscard]] bool gives_back() const { return feed_.gives_back(); }
+  // Whether skipped records are not yet known to the job daemon.
+  [[nodiscard]] bool tells_skips() const { return feed_.tells_skips(); }
   [[nodiscard]] std::optional<MonoTime> deadline() const;
   // For the following reports: what the training thread is doing; what it, or a thread beside it,
   // reads or writes that may take long; the part of the time for which this process may run.
@@ -120,6 +127,7 @@ class ClientCore {
   void on(const SetHold& input, MonoTime now, Effects& out);
   void on(const Commit& input, MonoTime now, Effects& out);
   void on(const GiveBack& input, MonoTime now, Effects& out);
+  void on(const Skip& input, MonoTime now, Effects& out);
   void on(const BatchTimes& input, MonoTime now, Effects& out);
   void on(const wire::TimeAccount& input, MonoTime now, Effects& out);
   void on(const wire::Progress& input, MonoTime now, Effects& out);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace antdt::client {
 namespace {
@@ -72,11 +73,17 @@ Result<Loose::Next> Loose::next(std::uint64_t max_records, Duration patience) {
     client_->set_activity("compute");
     place_ += taken.records;
     records_ = taken.records;
-    return Next{
-        TakeStatus::kData,
-        {phase_->what == wire::PhaseKind::kEval, phase_->epoch, taken.pieces, taken.records}};
+    return Next{TakeStatus::kData,
+                {phase_->what == wire::PhaseKind::kEval, phase_->epoch, taken.pieces, taken.records,
+                 phase_->phase}};
   } while (clock.now() < deadline);
   return Next{};
+}
+
+void Loose::skip(std::uint64_t index, std::string reason) {
+  if (!phase_ || phase_->what != wire::PhaseKind::kTrain || index >= records_) return;
+  const std::uint64_t at = place_ - records_ + index;
+  client_->skip({{at, at + 1, std::move(reason)}});
 }
 
 void Loose::report(Duration data, Duration compute, Duration wait) {

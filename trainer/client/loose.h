@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/result.h"
@@ -25,6 +26,7 @@ struct Work {
   Epoch epoch;
   std::vector<wire::Piece> pieces;
   std::uint64_t records = 0;
+  std::uint64_t phase = 0;
 };
 
 // Used by one thread at a time.
@@ -47,6 +49,9 @@ class Loose {
     Work work = {};  // set with kData
   };
   [[nodiscard]] Result<Next> next(std::uint64_t max_records, Duration patience);
+  // The program could not use record number `index` of that work: its outcome is skipped, instead
+  // of trained, if it is committed. Only of training data.
+  void skip(std::uint64_t index, std::string reason);
   // The times of the work that the last next() returned.
   void report(Duration data, Duration compute, Duration wait);
 

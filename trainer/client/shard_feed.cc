@@ -1,6 +1,7 @@
 #include "trainer/client/shard_feed.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace antdt::client {
 namespace {
@@ -50,6 +51,10 @@ void ShardFeed::commit(std::uint64_t place, std::optional<wire::EvalPartial> par
   if (partial) partials_.push_back(std::move(*partial));
 }
 
+void ShardFeed::skip(std::vector<wire::SkippedRecords> records) {
+  std::ranges::move(records, std::back_inserter(skips_));
+}
+
 void ShardFeed::place_was_sent(std::uint64_t phase, std::uint64_t place) {
   if (phase == phase_) sent_place_ = std::max(sent_place_, place);
 }
@@ -58,6 +63,8 @@ void ShardFeed::on_grants(std::uint64_t seq, const wire::Grants& grants, MonoTim
   if (!outstanding_ || outstanding_->request.seq != seq) return;
   const bool asked_for_records = outstanding_->request.fetch.want > 0;
   const std::uint64_t given_back = outstanding_->request.fetch.late;
+  const auto told = static_cast<std::ptrdiff_t>(outstanding_->request.fetch.skipped.size());
+  skips_.erase(skips_.begin(), skips_.begin() + told);
   outstanding_.reset();
   recalls_over_ = std::max(recalls_over_, grants.recalls_over);
   if (grants.status == wire::GrantStatus::kEnd) {
@@ -122,18 +129,21 @@ std::optional<ShardFeed::Request> ShardFeed::poll(MonoTime now) {
   }
   const bool commits_now = has_commit() && now >= commit_due();
   const bool fetches_now = wants_more() && (!dry_ || now >= ask_again_at_);
-  if (!commits_now && !fetches_now && late_ == 0) return {};
+  if (!commits_now && !fetches_now && late_ == 0 && skips_.empty()) return {};
 
   Request request{++last_seq_, generation_, {}};
   request.fetch.phase = phase_;
-  request.fetch.place = place_;
+  // What was skipped is said no later than it is committed.
+  request.fetch.place = skips_.size() > wire::Fetch::kMaxSkipped ? sent_place_ : place_;
   // A quarter more than the hold is requested, so that not every batch needs a request. If the
   // worker commits while it waits, it asks again at the same time, because that commit may complete
   // the phase.
   if (wants_more()) request.fetch.want = hold_ + hold_ / 4 - in_hand_records_;
   request.fetch.late = late_;
+  const std::size_t told = std::min(skips_.size(), wire::Fetch::kMaxSkipped);
+  request.fetch.skipped.assign(skips_.begin(), skips_.begin() + static_cast<std::ptrdiff_t>(told));
   request.fetch.partials = std::exchange(partials_, {});
-  sent_place_ = std::max(sent_place_, place_);
+  sent_place_ = std::max(sent_place_, request.fetch.place);
   outstanding_ = Outstanding{request, now};
   return request;
 }
@@ -141,7 +151,7 @@ std::optional<ShardFeed::Request> ShardFeed::poll(MonoTime now) {
 std::optional<MonoTime> ShardFeed::deadline() const {
   if (stage_ != Stage::kOpen) return {};
   if (outstanding_) return outstanding_->sent_at + kRepeatAfter;
-  if (late_ > 0) return MonoTime::min();
+  if (late_ > 0 || !skips_.empty()) return MonoTime::min();
   std::optional<MonoTime> due;
   if (has_commit()) due = commit_due();
   if (wants_more()) {

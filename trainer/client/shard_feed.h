@@ -45,6 +45,11 @@ class ShardFeed {
   // then the records behind them have their places.
   void give_back(std::uint64_t records) { late_ += records; }
   [[nodiscard]] bool gives_back() const { return stage_ == Stage::kOpen && late_ > 0; }
+  // These records of the worker, taken and not committed, were skipped by its program. They are
+  // reported with the next requests, no later than they are committed. Until those are answered, no
+  // step of a collective that has them may complete.
+  void skip(std::vector<wire::SkippedRecords> records);
+  [[nodiscard]] bool tells_skips() const { return stage_ == Stage::kOpen && !skips_.empty(); }
   // `place` of `phase` was sent with another message.
   void place_was_sent(std::uint64_t phase, std::uint64_t place);
 
@@ -89,6 +94,7 @@ class ShardFeed {
   MonoTime unsent_since_{};                  // since when place_ > sent_place_
   std::vector<wire::EvalPartial> partials_;  // not yet in a request
   std::uint64_t late_ = 0;                   // to be given back, not answered yet
+  std::vector<wire::SkippedRecords> skips_;  // not answered yet
   bool dry_ = false;                         // the last answer was kWait
   MonoTime ask_again_at_{};
   std::optional<Outstanding> outstanding_;

@@ -21,6 +21,12 @@ namespace antdt::trainer {
 struct BatchSums {
   double weight = 0;
   double loss = 0;  // weighted; natural logarithm
+  // Records that could not be used, each once.
+  struct Skipped {
+    std::uint32_t index = 0;  // in the micro-batch
+    std::string reason;
+  };
+  std::vector<Skipped> skipped = {};
 };
 
 // A file of a checkpoint: `text` or, if there are any, the parts one after another. The parts are

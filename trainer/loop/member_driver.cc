@@ -19,6 +19,9 @@ namespace {
 using worker::Input;
 using worker::TimeUse;
 
+// How soon a member that waits for the job daemon notices that its generation is over.
+constexpr Duration kSkipsTurn = std::chrono::milliseconds(20);
+
 worker::WorkerConfig config_of(const Tools& tools, const MemberDriver::Parts& parts) {
   worker::WorkerConfig config;
   config.self = tools.client.member().worker;
@@ -255,6 +258,7 @@ Input MemberDriver::perform(const worker::ComputeMicroBatch& effect) {
   done.compute = tools_.clock.now() - got;
   done.weight = sums->weight;
   done.loss = sums->loss;
+  for (const auto& [index, reason] : sums->skipped) done.skipped.push_back({index, reason});
   return done;
 }
 
@@ -262,6 +266,15 @@ Input MemberDriver::perform(const worker::Reduce&) {
   const Status reduced = tools_.engine.finish_reduction();
   if (!reduced) return broke(reduced.error());
   return worker::Reduced{};
+}
+
+Input MemberDriver::perform(const worker::AwaitSkipsTold&) {
+  while (true) {
+    auto told = tools_.client.skips_told(kSkipsTurn);
+    if (!told) return worker::WorkFailed{told.error()};
+    if (*told) return worker::SkipsTold{};
+    if (tools_.guard.over()) return worker::CollectiveBroke{"the generation is over"};
+  }
 }
 
 Input MemberDriver::perform(const worker::GatherSlots& effect) {

@@ -75,6 +75,7 @@ class MemberDriver {
   [[nodiscard]] worker::Input perform(const worker::HashState& effect);
   [[nodiscard]] worker::Input perform(const worker::ComputeMicroBatch& effect);
   [[nodiscard]] worker::Input perform(const worker::Reduce& effect);
+  [[nodiscard]] worker::Input perform(const worker::AwaitSkipsTold& effect);
   [[nodiscard]] worker::Input perform(const worker::GatherSlots& effect);
   [[nodiscard]] worker::Input perform(const worker::Apply& effect);
   [[nodiscard]] worker::Input perform(const worker::TakePlan& effect);

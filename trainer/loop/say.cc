@@ -16,6 +16,7 @@ void say(client::Client& to, const TimeAccount& account, worker::Send& effect) {
                                   : to.commit(commit.place);
                  },
                  [&](const client::GiveBack& late) { to.give_back(late.records); },
+                 [&](client::Skip& skip) { to.skip(std::move(skip.records)); },
                  [&](const client::BatchTimes& times) { to.report(times); },
                  [&](const wire::Progress& progress) {
                    to.time_account(account.seconds());

@@ -148,14 +148,15 @@ class Step:
         self._sums[2] = True
         (loss_sum if scaler is None else scaler.scale(loss_sum)).backward()
 
-    def skip(self, mb: MicroBatch, reason: str) -> None:
-        """The micro-batch cannot be used. Its records count as trained, with the weight of what was
-        added of them, usually none, and RUN_DIR/skipped-<worker>.jsonl keeps them with the reason."""
+    def skip(self, mb: MicroBatch, reason: str, records: Optional[Sequence[int]] = None) -> None:
+        """The micro-batch cannot be used, or only without `records`. If the step completes, the
+        audit counts them as skipped, and not as trained; they have the weight of what was added of
+        them, usually none. RUN_DIR/skipped-<worker>.jsonl keeps them with the reason."""
         if self._sums is None:
             raise RuntimeError("step.skip is called in `with step.micro(mb):`")
-        for record in mb.records:
-            self._job._member.skip(record, reason)
-        self._skipped = True
+        for record in mb.records if records is None else records:
+            self._job._member.skip(int(record), reason)
+        self._skipped = self._skipped or records is None or len(records) == len(mb.records)
 
     # ------------------------------------------------------------------- the end of the step
 

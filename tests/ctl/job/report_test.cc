@@ -49,6 +49,19 @@ TEST(SummaryTest, HasTheFieldsOtherToolsCallFor) {
   EXPECT_EQ(s["exit"]["code"], 0);
 }
 
+TEST(SummaryTest, WhatTheProgramSkippedIsThereByReason) {
+  JobReport r = example();
+  EXPECT_FALSE(json::parse(summary_json(r)).contains("skipped_by_program"));
+  r.totals.skipped = 7;
+  r.totals.skipped_by_program = {{"torn", 5}, {"too long", 2}};
+  for (const std::string& text : {summary_json(r), status_json(r)}) {
+    const json skipped = json::parse(text)["skipped_by_program"];
+    ASSERT_EQ(skipped.size(), 2U);
+    EXPECT_EQ(skipped[1]["reason"], "torn");
+    EXPECT_EQ(skipped[1]["samples"], 5);
+  }
+}
+
 // The last lines of a worker's error output are bytes, and may begin inside a character.
 TEST(SummaryTest, InvalidUtf8InACauseIsReplaced) {
   JobReport r = example();

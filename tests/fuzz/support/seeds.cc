@@ -123,6 +123,7 @@ std::vector<ledger::Record> story() {
       fetch(kSecond, 1, 0, 60),
       ledger::ProgressReported{kFirst, one, 1, 8},
       fetch(kSecond, 2, 20, 60),
+      ledger::RecordsSkipped{kSecond, {{20, 23, "torn"}, {30, 31, "too long"}}},
       ledger::RecallSettled{kFirst, one, 0, 1, 20},
       ledger::LateReturned{fetch(kFirst, 2, 8, 4), 5, false},
       ledger::SkipDeclared{1, {90, 95}, "broken"},
@@ -140,6 +141,24 @@ void append_part(std::string& bytes, const std::string& part) {
   bytes += static_cast<char>(part.size());
   bytes += static_cast<char>(part.size() >> 8);
   bytes += part;
+}
+
+// Accounts of a job that promises exactly once and whose program skips records: some are committed,
+// some only held.
+void add_skips(Seeds& seeds) {
+  shard_server::Accounts accounts;
+  const auto apply = [&accounts](const auto& record) {
+    (void)accounts.apply(encode_record(record));
+  };
+  ledger::FetchAnswered granted = fetch(kFirst, 1, 0, 0);
+  granted.granted = {{{0, 20}, 0}, {{60, 80}, 0}};
+  apply(ledger::JobDeclared{1, 100, true});
+  apply(ledger::MemberAdmitted{kFirst, Generation{1}});
+  apply(ledger::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}});
+  apply(granted);
+  apply(ledger::RecordsSkipped{kFirst, {{15, 25, "torn"}, {30, 31, "too long"}}});
+  apply(ledger::ProgressReported{kFirst, Generation{1}, 1, 22});
+  seeds.add("accounts", "skips", accounts.image());
 }
 
 // The journal of a ledger that heard the story, and its images on the way.
@@ -175,6 +194,8 @@ class Scribe {
       return fetch_of(event, 0);
     } else if constexpr (std::is_same_v<E, ledger::LateReturned>) {
       return fetch_of(event.answered, event.records);
+    } else if constexpr (std::is_same_v<E, ledger::RecordsSkipped>) {
+      return skips_of(event);
     } else if constexpr (std::is_constructible_v<ledger::Input, E>) {
       ledger::Effects effects;
       ledger_.step(event, MonoTime{}, effects);
@@ -189,6 +210,14 @@ class Scribe {
     if (holder == ledger_.holders().end()) return {};
     return step(
         ledger::FetchRequested{event.member, holder->second.generation, event.seq, request});
+  }
+  ledger::Effects skips_of(const ledger::RecordsSkipped& event) {
+    const auto holder = ledger_.holders().find(event.member.worker);
+    if (holder == ledger_.holders().end()) return {};
+    wire::Fetch request{ledger_.phase().number, holder->second.place, 0, {}};
+    request.skipped = event.records;
+    return step(ledger::FetchRequested{event.member, holder->second.generation,
+                                       holder->second.last.seq + 1, request});
   }
   void keep(const std::string& record) {
     append_part(journal_, record);
@@ -328,6 +357,7 @@ int main(int argc, char** argv) {
   Scribe scribe(seeds);
   for (const antdt::shard_server::ledger::Record& said : story()) scribe.hear(said);
   scribe.finish();
+  add_skips(seeds);
   add_data(seeds);
   add_job(seeds);
   add_slots(seeds);

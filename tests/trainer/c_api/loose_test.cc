@@ -46,6 +46,11 @@ TEST(LooseLevel, WrongCallsAreRefused) {
   EXPECT_EQ(antdt_loose_next(loose, 0, &work, 0), ANTDT_USAGE);
   EXPECT_THAT(antdt_last_error(), HasSubstr("max_records is 0"));
   EXPECT_EQ(antdt_loose_next(nullptr, 1, &work, 0), ANTDT_USAGE);
+  EXPECT_EQ(antdt_loose_skip(loose, 3, "torn"), ANTDT_USAGE);
+  EXPECT_THAT(antdt_last_error(), HasSubstr("record 3 is not one of the work in hand"));
+  ASSERT_EQ(antdt_loose_next(loose, 1, &work, kPatience), ANTDT_OK);
+  EXPECT_EQ(antdt_loose_skip(loose, work.records[0], "torn"), ANTDT_OK);
+  EXPECT_EQ(antdt_loose_next(loose, 1, &work, kPatience), ANTDT_OK) << antdt_last_error();
   antdt_loose_close(loose);
   antdt_loose_close(nullptr);
 }

@@ -256,6 +256,58 @@ TEST_F(ShardFeedTest, RecordsThatComeTooLateDuringARequestGoBackWithTheNext) {
   EXPECT_FALSE(feed.gives_back()) << "of a phase that is over";
 }
 
+TEST_F(ShardFeedTest, SkippedRecordsAreSaidUntilThatIsAnswered) {
+  fill(125);
+  EXPECT_EQ(feed.take(30).records, 30U);
+  feed.skip({{12, 14, "torn"}, {20, 21, "long"}});
+  EXPECT_TRUE(feed.tells_skips());
+  EXPECT_EQ(feed.deadline(), MonoTime::min());
+  const auto request = feed.poll(now);
+  ASSERT_TRUE(request);
+  ASSERT_EQ(request->fetch.skipped.size(), 2U);
+  EXPECT_EQ(request->fetch.skipped[0], (wire::SkippedRecords{12, 14, "torn"}));
+  feed.skip({{25, 26, "torn"}});
+  const auto again = feed.poll(now + ShardFeed::kRepeatAfter);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->seq, request->seq);
+  EXPECT_EQ(again->fetch.skipped.size(), 2U);
+  feed.on_grants(request->seq, granted({}), now);
+  EXPECT_TRUE(feed.tells_skips()) << "the third came too late for the request";
+  const auto last = feed.poll(now);
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->fetch.skipped.size(), 1U);
+  feed.on_grants(last->seq, granted({}), now);
+  EXPECT_FALSE(feed.tells_skips());
+  feed.skip({{26, 27, "torn"}});
+  feed.begin(2, Generation{5});
+  EXPECT_FALSE(feed.tells_skips()) << "of a phase that is over";
+}
+
+TEST_F(ShardFeedTest, ManySkipsTakeSeveralRequests) {
+  fill(125);
+  EXPECT_EQ(feed.take(30).records, 30U);
+  std::vector<wire::SkippedRecords> skips(wire::Fetch::kMaxSkipped + 1, {3, 4, "torn"});
+  feed.skip(skips);
+  const auto first = feed.poll(now);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->fetch.skipped.size(), wire::Fetch::kMaxSkipped);
+  feed.on_grants(first->seq, granted({}), now);
+  EXPECT_EQ(feed.poll(now)->fetch.skipped.size(), 1U);
+}
+
+TEST_F(ShardFeedTest, SkippedRecordsAreCommittedNoEarlierThanTheyAreSaid) {
+  fill(125);
+  EXPECT_EQ(feed.take(30).records, 30U);
+  std::vector<wire::SkippedRecords> skips(wire::Fetch::kMaxSkipped + 1, {3, 4, "torn"});
+  feed.skip(skips);
+  feed.commit(30, std::nullopt, now);
+  const auto first = feed.poll(now);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->fetch.place, 0U);
+  feed.on_grants(first->seq, granted({}), now);
+  EXPECT_EQ(feed.poll(now)->fetch.place, 30U);
+}
+
 TEST_F(ShardFeedTest, ARecallCutsWhatWasNotTaken) {
   const auto request = feed.poll(now);
   feed.on_grants(request->seq, granted({piece(0, 0, 50), piece(1, 0, 75)}), now);

@@ -11,8 +11,9 @@
 //   built, connected, read step=N, unreadable [interrupted] REASON, hashed
 //   compared STEP|- ...          the states of the members, by rank; -: it has none
 //   passed [step=N checkpoint=N]      the state went through, or came
-//   computed records=N           a micro-batch; without records: none were there
-//   reduced, applied, awaited, measured
+//   computed records=N [INDEX:REASON ...]    a micro-batch, and what the program skipped of it;
+//                                without records: none were there
+//   reduced, told, applied, awaited, measured
 //   gathered N ... [plan=N] [checkpoint=N] [leaving] [hop]
 //       records of the members in this step, by rank; their places follow
 //   plan N share=MICRO_BATCHxTIMES
@@ -92,6 +93,7 @@ class MemberScript : public transcript::Machine {
     if (what == "passed") return passed(line);
     if (what == "computed") return computed(line);
     if (what == "reduced") return Reduced{};
+    if (what == "told") return SkipsTold{};
     if (what == "applied") return Applied{};
     if (what == "awaited") return RecordsAwaited{};
     if (what == "measured") return HopMeasured{line.duration("hop", {})};
@@ -150,6 +152,10 @@ class MemberScript : public transcript::Machine {
   static Input computed(const Line& line) {
     MicroBatchComputed computed;
     computed.records = static_cast<std::uint32_t>(line.number("records", 0));
+    for (std::size_t i = 0; i < line.words(); ++i) {
+      const auto skip = transcript::split(line.word(i), ':');
+      computed.skipped.push_back({static_cast<std::uint32_t>(std::stoul(skip.at(0))), skip.at(1)});
+    }
     if (computed.records > 0) computed.status = client::TakeStatus::kData;
     computed.weight = computed.records;
     computed.loss = computed.records * 0.5;
@@ -228,6 +234,7 @@ class MemberScript : public transcript::Machine {
     return fmt::format("COMPUTE {} records{}", e.records, e.last ? ", the last" : "");
   }
   std::string operator()(const Reduce&) const { return "REDUCE"; }
+  std::string operator()(const AwaitSkipsTold&) const { return "AWAIT SKIPS TOLD"; }
   std::string operator()(const GatherSlots& e) const {
     return fmt::format("GATHER SLOTS: {} records to place {}, plan {}, checkpoint {}{}{}",
                        e.mine.records, e.mine.place, e.mine.plan, e.mine.checkpoint,

@@ -72,6 +72,13 @@ inline std::string show(const client::Commit& m) { return fmt::format("commit {}
 inline std::string show(const client::GiveBack& m) {
   return fmt::format("give back {} records", m.records);
 }
+inline std::string show(const client::Skip& m) {
+  std::string shown = "skip";
+  for (const wire::SkippedRecords& s : m.records) {
+    shown += fmt::format(" {}:{} ({})", s.from, s.to, s.reason);
+  }
+  return shown;
+}
 inline std::string show(const client::BatchTimes& m) {
   return fmt::format("report {} samples{}{}", m.samples, m.counts ? "" : ", not counted",
                      m.in_model ? "" : ", not in the model");

@@ -37,6 +37,7 @@ Result<Answer> Exchange::ask(Order order) {
   order_.fields.count = order_.records.size();
   order_.fields.text = order_.text.c_str();
   answer_.reset();
+  skipped_.clear();
   state_ = State::kOffered;
   changed_.notify_all();
   changed_.wait(lock, [&] { return answer_ || closed_; });
@@ -91,9 +92,21 @@ std::int32_t Exchange::in_hand() const {
 
 Result<antdt_order> Exchange::order_with(std::uint64_t record) const {
   const std::lock_guard lock(mutex_);
-  if (state_ == State::kInHand &&
-      std::ranges::find(order_.records, record) != order_.records.end()) {
-    return order_.fields;
+  ANTDT_RETURN_IF_ERROR(index_locked(record));
+  return order_.fields;
+}
+
+Status Exchange::skip(std::uint64_t record, std::string reason) {
+  const std::lock_guard lock(mutex_);
+  ANTDT_TRY(const std::uint32_t index, index_locked(record));
+  skipped_.try_emplace(index, std::move(reason));
+  return {};
+}
+
+Result<std::uint32_t> Exchange::index_locked(std::uint64_t record) const {
+  const auto found = std::ranges::find(order_.records, record);
+  if (state_ == State::kInHand && found != order_.records.end()) {
+    return static_cast<std::uint32_t>(found - order_.records.begin());
   }
   return fail(ErrorKind::kUsage, "antdt_skip: record {} is not one of an order in hand", record);
 }
@@ -115,6 +128,7 @@ Status Exchange::answer(Answer answer) {
   const std::lock_guard lock(mutex_);
   if (const Status status = check_locked(answer); !status) return status;
   answer_ = std::move(answer);
+  answer_->skipped = std::exchange(skipped_, {});
   state_ = State::kIdle;
   changed_.notify_all();
   return {};

@@ -9,6 +9,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -35,6 +36,8 @@ struct Answer {
   double loss = 0;
   wire::EvalPartial partial = {};
   std::string why = {};  // kFailed
+  // Of the order's records, by index. Filled in by Exchange.
+  std::map<std::uint32_t, std::string> skipped = {};
 };
 
 [[nodiscard]] const char* name_of_order(std::int32_t kind);
@@ -57,18 +60,23 @@ class Exchange {
   [[nodiscard]] std::int32_t in_hand() const;
   // The order in hand, if that is one of records and has this one; else an error (kUsage).
   [[nodiscard]] Result<antdt_order> order_with(std::uint64_t record) const;
+  // The answer to the order in hand will say that this record of it is skipped. The first reason
+  // counts. An error (kUsage) as in order_with.
+  [[nodiscard]] Status skip(std::uint64_t record, std::string reason);
   // An error (kUsage) if no order is in hand that is answered so.
   [[nodiscard]] Status answer(Answer answer);
 
  private:
   enum class State : std::uint8_t { kIdle, kOffered, kInHand, kLastOffered, kEnded };
   [[nodiscard]] Status check_locked(const Answer& answer) const;
+  [[nodiscard]] Result<std::uint32_t> index_locked(std::uint64_t record) const;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   State state_ = State::kIdle;
   bool closed_ = false;
   Order order_;
+  std::map<std::uint32_t, std::string> skipped_;  // of the order in hand
   std::optional<Answer> answer_;
 };
 

@@ -8,8 +8,14 @@
 
 #include "core/log/log.h"
 #include "core/os/owned_fd.h"
+#include "core/utf8.h"
+#include "core/wire/shard_messages.h"
 
 namespace antdt::capi {
+
+std::string reason_of_skip(const char* reason) {
+  return valid_utf8(reason == nullptr ? "" : reason, wire::SkippedRecords::kMaxReason);
+}
 
 Skipped::Skipped(const std::string& run_dir, const std::string& worker)
     : path_(run_dir.empty() ? "" : fmt::format("{}/skipped-{}.jsonl", run_dir, worker)) {}

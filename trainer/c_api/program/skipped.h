@@ -11,6 +11,9 @@
 
 namespace antdt::capi {
 
+// As it is kept and sent: valid UTF-8, and no longer than the wire takes. NULL: none was given.
+[[nodiscard]] std::string reason_of_skip(const char* reason);
+
 class Skipped {
  public:
   // Without a run directory, lines go to the log.

@@ -27,7 +27,7 @@ namespace antdt::worker {
 // To the client, which sends it to the job.
 struct Send {
   std::variant<wire::Join, wire::Address, wire::Ready, client::BeginPhase, client::SetHold,
-               client::Commit, client::BatchTimes, client::GiveBack, wire::Progress,
+               client::Commit, client::BatchTimes, client::GiveBack, client::Skip, wire::Progress,
                wire::CheckpointBegun, wire::CheckpointWritten>
       what;
 };
@@ -119,6 +119,9 @@ struct ComputeMicroBatch {
 };
 // The gradients of all members are summed. -> Reduced
 struct Reduce {};
+// The job daemon stores which records this member skipped in the step. Unless the generation ends,
+// it does not end before that. -> SkipsTold
+struct AwaitSkipsTold {};
 // -> SlotsGathered
 struct GatherSlots {
   StepSlot mine;
@@ -147,8 +150,8 @@ struct EvaluateBatch {
 using Effect = std::variant<Send, SpendTime, LeaveCollective, StartReading, StopReading, SetRate,
                             BeginStep, DropStep, AbandonStep, Save, GiveUpSaving, Exit, GiveUp,
                             BuildCollective, ConnectCollective, ReadState, CompareStates, PassState,
-                            HashState, ComputeMicroBatch, Reduce, GatherSlots, Apply, TakePlan,
-                            MeasureHop, AwaitRecords, EvaluateBatch>;
+                            HashState, ComputeMicroBatch, Reduce, AwaitSkipsTold, GatherSlots,
+                            Apply, TakePlan, MeasureHop, AwaitRecords, EvaluateBatch>;
 using Effects = std::vector<Effect>;
 
 }  // namespace antdt::worker

@@ -93,6 +93,11 @@ struct StatePassed {
 struct StateHashed {
   std::uint64_t hash = 0;
 };
+// A record of a micro-batch that the program could not use: its index in the micro-batch.
+struct SkippedRecord {
+  std::uint32_t index = 0;
+  std::string reason;
+};
 // With kData: the sums of `records` records, whose gradient has been added in this step.
 struct MicroBatchComputed {
   client::TakeStatus status = client::TakeStatus::kWait;
@@ -101,8 +106,10 @@ struct MicroBatchComputed {
   double loss = 0;
   Duration data{};
   Duration compute{};
+  std::vector<SkippedRecord> skipped = {};
 };
 struct Reduced {};
+struct SkipsTold {};
 struct SlotsGathered {
   std::vector<StepSlot> slots;  // by rank
 };
@@ -136,8 +143,8 @@ using Input = std::variant<Started, FormOrdered, RosterArrived, GenerationSettle
                            GenerationAborted, RegroupOrdered, LeaveOrdered, Heard, TimePassed,
                            CollectiveBuilt, CollectiveConnected, StateRead, StateUnreadable,
                            StatesCompared, StatePassed, StateHashed, MicroBatchComputed, Reduced,
-                           SlotsGathered, Applied, PlanTaken, HopMeasured, RecordsAwaited,
-                           BatchEvaluated, CollectiveBroke, WorkFailed, Saved>;
+                           SkipsTold, SlotsGathered, Applied, PlanTaken, HopMeasured,
+                           RecordsAwaited, BatchEvaluated, CollectiveBroke, WorkFailed, Saved>;
 
 // An order of the client's as an input; empty for an order that is not for members of a collective.
 [[nodiscard]] std::optional<Input> input_of(client::Directive directive);

@@ -68,6 +68,7 @@ TrainPhase::End TrainPhase::on(const MicroBatchComputed& input, MonoTime now, Ef
   own_.slot.has_data = input.status == client::TakeStatus::kData;
   if (own_.slot.has_data) {
     own_.times.compute += input.compute;
+    tell_skips(input.skipped, out);
     own_.slot.records += input.records;
     own_.slot.weight += input.weight;
     own_.slot.loss += input.loss;
@@ -77,6 +78,22 @@ TrainPhase::End TrainPhase::on(const MicroBatchComputed& input, MonoTime now, Ef
   return {};
 }
 
+// At once, so that the answer comes while the gradients are summed.
+void TrainPhase::tell_skips(const std::vector<SkippedRecord>& skipped, Effects& out) {
+  if (skipped.empty()) return;
+  const std::uint64_t first = place_ + own_.slot.records;
+  client::Skip told;
+  for (const SkippedRecord& record : skipped) {
+    const std::uint64_t at = first + record.index;
+    auto& ranges = told.records;
+    const bool follows =
+        !ranges.empty() && ranges.back().to == at && ranges.back().reason == record.reason;
+    follows ? void(++ranges.back().to) : void(ranges.push_back({at, at + 1, record.reason}));
+  }
+  own_.skips = true;
+  out.emplace_back(Send{std::move(told)});
+}
+
 void TrainPhase::reduce(MonoTime now, Effects& out) {
   state_ = State::kReducing;
   began_ = now;
@@ -84,9 +101,21 @@ void TrainPhase::reduce(MonoTime now, Effects& out) {
   out.emplace_back(Reduce{});
 }
 
-// From: reducing. To: gathering.
+// From: reducing. To: gathering; telling skips, if there are any in this step.
 TrainPhase::End TrainPhase::on(const Reduced&, MonoTime now, Effects& out) {
   expect(State::kReducing);
+  if (!own_.skips) {
+    gather(now, out);
+    return {};
+  }
+  state_ = State::kTellingSkips;
+  out.emplace_back(AwaitSkipsTold{});
+  return {};
+}
+
+// From: telling skips. To: gathering.
+TrainPhase::End TrainPhase::on(const SkipsTold&, MonoTime now, Effects& out) {
+  expect(State::kTellingSkips);
   gather(now, out);
   return {};
 }
@@ -256,9 +285,9 @@ TrainPhase::End TrainPhase::end(MonoTime now, Effects& out) {
 
 // From: any operation that needs the others. To: ended.
 void TrainPhase::broke(std::string why, Effects& out) {
-  ANTDT_CHECK(
-      state_ == State::kReducing || state_ == State::kGathering || state_ == State::kMeasuringHop,
-      "phase {}: a collective broke that was not in use: {}", start_.phase, why);
+  ANTDT_CHECK(state_ == State::kReducing || state_ == State::kTellingSkips ||
+                  state_ == State::kGathering || state_ == State::kMeasuringHop,
+              "phase {}: a collective broke that was not in use: {}", start_.phase, why);
   state_ = State::kEnded;
   out.emplace_back(DropStep{});
   breakage_ = std::move(why);

@@ -14,6 +14,10 @@
 // stable. It ends early, also with such a step, if a member's slot asks for that: the member
 // leaves, or was told that the membership will change.
 //
+// If the program skipped records of the step, the member gathers only when the job daemon has
+// stored which (telling skips, between reducing and gathering): once the step completes, it may be
+// the survivors that commit these records (docs/delivery.md, "Records that a program skips").
+//
 // The phase may have begun in an earlier generation. Then PhaseStart counts its records that are
 // already in the model, and the state has its loss until then.
 #pragma once
@@ -39,6 +43,7 @@ class TrainPhase {
   enum class State : std::uint8_t {
     kComputing,        // ComputeMicroBatch
     kReducing,         // Reduce
+    kTellingSkips,     // AwaitSkipsTold
     kGathering,        // GatherSlots
     kApplying,         // Apply
     kSwitchingPlan,    // TakePlan
@@ -54,6 +59,7 @@ class TrainPhase {
   End begin(MonoTime now, Effects& out);
   End on(const MicroBatchComputed& input, MonoTime now, Effects& out);
   End on(const Reduced& input, MonoTime now, Effects& out);
+  End on(const SkipsTold& input, MonoTime now, Effects& out);
   End on(const SlotsGathered& input, MonoTime now, Effects& out);
   End on(const Applied& input, MonoTime now, Effects& out);
   End on(const PlanTaken& input, MonoTime now, Effects& out);
@@ -79,6 +85,7 @@ class TrainPhase {
     StepSlot slot;
     client::BatchTimes times;
     std::uint32_t micro_batches = 0;
+    bool skips = false;  // some of its records
   };
   // The reason why the present step is the last one.
   enum class Last : std::uint8_t { kNot, kComplete, kStoppedTogether };
@@ -86,6 +93,7 @@ class TrainPhase {
   void next_step(MonoTime now, Effects& out);
   void compute(Effects& out);
   void reduce(MonoTime now, Effects& out);
+  void tell_skips(const std::vector<SkippedRecord>& skipped, Effects& out);
   void last_step(Last why, MonoTime now, Effects& out);
   void gather(MonoTime now, Effects& out);
   End conclude(MonoTime now, Effects& out);

@@ -33,6 +33,24 @@ install(FILES ${CMAKE_SOURCE_DIR}/packaging/antdtd.service
   DESTINATION lib/systemd/system COMPONENT antdt)
 install(FILES ${CMAKE_SOURCE_DIR}/packaging/antdt.sysusers
   DESTINATION lib/sysusers.d RENAME antdt.conf COMPONENT antdt)
+# Completion is made from --help of the programs. A sanitizer's build is not installed.
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND AND NOT ANTDT_SANITIZE)
+  set(completion ${CMAKE_BINARY_DIR}/completion)
+  add_custom_command(OUTPUT ${completion}/antdt.bash ${completion}/_antdt
+    COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/packaging/completion/generate.py
+      ${CMAKE_BINARY_DIR}/bin ${completion}
+    DEPENDS antdt antdtd ${CMAKE_SOURCE_DIR}/packaging/completion/generate.py VERBATIM)
+  add_custom_target(antdt_completion ALL DEPENDS ${completion}/antdt.bash ${completion}/_antdt)
+  set(bash_completions ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${completion}/antdt.bash DESTINATION ${bash_completions} RENAME antdt COMPONENT antdt)
+  install(FILES ${completion}/antdt.bash DESTINATION ${bash_completions} RENAME antdtd COMPONENT antdt)
+  install(FILES ${completion}/_antdt DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT antdt)
+endif()
+install(FILES ${CMAKE_SOURCE_DIR}/packaging/prometheus/antdt-alerts.yml
+  DESTINATION share/antdt/prometheus COMPONENT antdt)
+install(FILES ${CMAKE_SOURCE_DIR}/packaging/grafana/antdt-dashboard.json
+  DESTINATION share/antdt/grafana COMPONENT antdt)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT antdt)
 
 # The library of programs that are workers, and what they are built with.

@@ -39,6 +39,9 @@ class EventLoop {
   // Calls `on_ready` in every turn in which `fd` is readable (or broken). Any callback may call
   // unwatch_fd, including the descriptor's own.
   void watch_fd(int fd, Callback on_ready);
+  // The same for a descriptor that can be written to. There is one watch for each descriptor: this
+  // one takes the place of a watch for reading.
+  void watch_writable_fd(int fd, Callback on_ready);
   void unwatch_fd(int fd);
 
   // The same for a message socket. `on_ready` reads as much as it wants; in the next turn it is

@@ -66,7 +66,8 @@ void EffectRunner::publish(const ctl::job::PublishNote& o) {
   const double time_s = shell_.machine.lifecycle().seconds();
   const auto say = [this, time_s, kind = o.kind, extra = o.extra_json](const std::string& text) {
     log_info("{}: {}", kind, text);
-    shell_.events.add(time_s, kind, text, extra);
+    const std::string event = shell_.events.add(time_s, kind, text, extra);
+    if (shell_.hooks) shell_.hooks->offer(kind, event);
   };
   if (o.kind != "checkpoint-failed") return say(o.text);
   shell_.checkpoints.with_room([say, text = o.text](const std::string& about_room) {
@@ -78,6 +79,7 @@ void EffectRunner::publish(const ctl::job::PublishNote& o) {
 void EffectRunner::end(const ctl::lifecycle::EndJob& o) {
   shell_.ended = true;
   if (shell_.own_program) shell_.own_program->end();
+  if (shell_.hooks) shell_.hooks->job_ended();
   shell_.turns.finish();
   ctl::JobReport last = shell_.machine.report();
   last.state = o.outcome.state;
@@ -95,7 +97,10 @@ void EffectRunner::end(const ctl::lifecycle::EndJob& o) {
 void EffectRunner::write_summary(const ctl::JobReport& last) {
   const auto leave = [this] {
     if (shell_.links) shell_.links->detach();
-    shell_.loop.call_after(kLastMessages, [this] { shell_.loop.stop(); });
+    shell_.loop.call_after(kLastMessages, [this] {
+      if (!shell_.hooks) return shell_.loop.stop();
+      shell_.hooks->when_done([this] { shell_.loop.stop(); });
+    });
   };
   shell_.disks.records().run(
       "writing summary.json", [this, leave, path = shell_.options.run_dir + "/summary.json",

@@ -75,6 +75,7 @@ Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, const Clock&
       std::make_unique<Shell>(loop, clock, std::move(options), std::move(config), std::move(lock),
                               std::move(opened.journal), std::move(history), std::move(machine));
   std::unique_ptr<JobDaemon> daemon(new JobDaemon(std::move(shell)));
+  ANTDT_RETURN_IF_ERROR(daemon->shell_->metrics.listen());
   daemon->start_own_program();
   ANTDT_RETURN_IF_ERROR(daemon->shell_->skips.read());
   ANTDT_RETURN_IF_ERROR(daemon->shell_->inbox.listen(context));
@@ -114,7 +115,9 @@ Status JobDaemon::begin(const std::optional<launcher::ResumeRequest>& request, b
 void JobDaemon::tick() {
   Shell& shell = *shell_;
   shell.loop.call_after(ctl::job::kTick, [this] { tick(); });
+  if (shell.hooks) shell.hooks->tick();
   if (shell.ended) return;
+  shell.metrics.tick();
   shell.hosts.repeat_requests();
   shell.turns.go_on_if_there_is_room();
   if (shell.own_program) shell.own_program->tick();

@@ -19,13 +19,16 @@ Shell::Shell(EventLoop& the_loop, const Clock& clock, Options the_options,
       history(disks.history(), std::move(keeper_of_history),
               [this](const std::string& text) { note("history", text); }),
       outbox(config.job.id),
-      turns(*this, std::move(journal)),
+      turns(*this, clock, std::move(journal)),
       skips(*this),
       checkpoints(*this, clock),
       hosts(*this),
       operators(*this),
       inbox(*this),
-      runner(*this) {}
+      runner(*this),
+      metrics(*this) {
+  if (!config.hooks.event.empty()) hooks.emplace(*this);
+}
 
 void Shell::feed(const ctl::job::Input& input) {
   ctl::job::Effects effects;

@@ -21,6 +21,8 @@
 #include "jobd/inbox.h"
 #include "jobd/links/agent_links.h"
 #include "jobd/links/keeper_link.h"
+#include "jobd/monitoring/hook_desk.h"
+#include "jobd/monitoring/metrics_desk.h"
 #include "jobd/operator_desk.h"
 #include "jobd/outbox.h"
 #include "jobd/programs/own_program.h"
@@ -36,6 +38,9 @@ struct Options {
   std::string agent_socket;  // ipc socket of the private agent
   std::string state_dir;     // where state.db is: run_dir, unless that is on a network filesystem
   std::function<void()> before_abort = {};  // called so that the log's last lines are written
+  // An earlier daemon of the job began well, so no setting of the user's is to be judged again.
+  bool is_restart = false;
+  std::string version = {};  // of AntDT
 };
 
 struct Shell {
@@ -77,6 +82,8 @@ struct Shell {
   OperatorDesk operators;
   Inbox inbox;
   EffectRunner runner;
+  MetricsDesk metrics;
+  std::optional<HookDesk> hooks;  // if the job has a hook
 };
 
 }  // namespace antdt::jobd

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/log/log.h"
+#include "ctl/job/metrics/job_metrics.h"
 #include "jobd/shell.h"
 
 namespace antdt::jobd {
@@ -13,8 +14,11 @@ constexpr Duration kSyncHistory = std::chrono::seconds(1);
 
 }  // namespace
 
-Turns::Turns(Shell& shell, shard_server::Journal journal)
-    : shell_(shell), journal_(std::move(journal)) {}
+Turns::Turns(Shell& shell, const Clock& clock, shard_server::Journal journal)
+    : shell_(shell),
+      clock_(clock),
+      journal_(std::move(journal)),
+      commit_times_(ctl::commit_times()) {}
 
 void Turns::finish() {
   if (!shell_.ended)
@@ -33,10 +37,13 @@ void Turns::finish() {
 
 Status Turns::commit() {
   if (!journal_.dirty()) return {};
-  return on_journal("committing the journal", [this]() -> Status {
+  const MonoTime begin = clock_.now();
+  Status done = on_journal("committing the journal", [this]() -> Status {
     ANTDT_RETURN_IF_ERROR(journal_.commit());
     return journal_.wants_snapshot() ? journal_.snapshot(shell_.machine.snapshot()) : Status();
   });
+  commit_times_.observe(to_seconds(clock_.now() - begin));
+  return done;
 }
 
 Status Turns::on_journal(const char* what, const std::function<Status()>& work) {

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "core/clock.h"
+#include "core/metrics/metric.h"
 #include "core/result.h"
 #include "ctl/job/daemon_pace.h"
 #include "jobd/outbox.h"
@@ -22,10 +23,13 @@ struct Shell;
 
 class Turns {
  public:
-  Turns(Shell& shell, shard_server::Journal journal);
+  // `clock`: the machine's, which goes on while the loop's stands still.
+  Turns(Shell& shell, const Clock& clock, shard_server::Journal journal);
 
   void append(std::string_view kind, std::string_view bytes) { journal_.append(kind, bytes); }
   [[nodiscard]] Incarnation incarnation() const { return journal_.incarnation(); }
+  // How long the commits took, in seconds.
+  [[nodiscard]] const metrics::Histogram& commit_times() const { return commit_times_; }
   void finish();
   // Sends the messages whose wait is over.
   void send_due();
@@ -44,10 +48,12 @@ class Turns {
   [[nodiscard]] Status on_journal(const char* what, const std::function<Status()>& work);
 
   Shell& shell_;
+  const Clock& clock_;
   shard_server::Journal journal_;
   HeldTurns held_;
   MonoTime history_asked_{};  // to be synced, last
   ctl::job::JournalPause pause_;
+  metrics::Histogram commit_times_;
 };
 
 }  // namespace antdt::jobd

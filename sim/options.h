@@ -96,8 +96,8 @@ struct Options {
                                                     // faults
 };
 
-// By name: "none", "workers", "daemon", "agents", "disks", "operators", "messages", "programs" (which
-// skip records, while workers die), "all" of these, and "data" (a job with it cannot complete).
+// By name: "none", "workers", "daemon", "agents", "disks", "operators", "messages", "programs"
+// (which skip records, while workers die), "all" of these, and "data" (a job with it cannot complete).
 // Returns false for other names.
 bool set_faults(std::string_view name, Faults& faults);
 

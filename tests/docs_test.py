@@ -98,6 +98,24 @@ class Documents(unittest.TestCase):
         without = {str(f.relative_to(ROOT)) for f in folders if not (f / "README.md").exists()}
         self.assertEqual(without - NO_README, set())
 
+    def test_the_metrics_that_the_page_lists_are_those_of_the_sources(self):
+        page = (ROOT / "docs/operations/metrics.md").read_text(encoding="utf-8")
+        rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `antdt_")]
+        listed = {name for row in rows for name in re.findall(r"`(antdt_\w+)`", row)}
+        sources = [*(ROOT / "ctl/job/metrics").glob("*.cc"), ROOT / "antdtd/host/agent_metrics.cc"]
+        made = {name for source in sources
+                for name in re.findall(r'"(antdt_\w+)"', source.read_text(encoding="utf-8"))}
+        self.assertEqual(listed, made - {"antdt_job"})
+
+    def test_the_events_for_hooks_that_the_page_lists_are_those_of_the_source(self):
+        page = (ROOT / "docs/operations/metrics.md").read_text(encoding="utf-8").partition("| events | about |")[2]
+        rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+        listed = {name for row in rows for name in re.findall(r"`([a-z-]+)`", row)}
+        source = (ROOT / "ctl/job/metrics/hook_queue.cc").read_text(encoding="utf-8")
+        kinds = source.partition("kKinds{")[2].partition("};")[0]
+        made = set(re.findall(r'"([a-z-]+)"', kinds)) | {"worker-exited"}
+        self.assertEqual(listed, made)
+
     def test_a_path_that_is_not_there_is_found(self):
         self.assertTrue(exists("ctl/membership/membership", ROOT))
         self.assertTrue(exists("ctl/membership/membership.h", ROOT))

@@ -295,7 +295,10 @@ void Agent::detach(const std::string& job) {
 // ------------------------------------------------------------- from processes
 
 void Agent::on_started(const ProcessKey& key, std::uint32_t pid) {
-  if (key.member.worker != kJobDaemon) return apply(supervision::WorkerStarted{key, pid});
+  if (key.member.worker != kJobDaemon) {
+    counts_.started();
+    return apply(supervision::WorkerStarted{key, pid});
+  }
   private_job_->daemon_started(pid);
 }
 
@@ -303,6 +306,7 @@ void Agent::on_ended(const ProcessKey& key, const ExitStatus& status) {
   if (key.member.worker == kJobDaemon) {
     return private_job_->daemon_ended(key.member.attempt, status);
   }
+  counts_.ended(status);
   // What the worker sent last is relayed before its end is reported.
   if (WorkerLinks* workers = sockets_->of(key.job)) workers->receive(UserSockets::kBatch);
   log_info("{} ended: code {}, signal {} {}{}", describe(key), status.code, status.signal,

@@ -16,6 +16,7 @@
 #include "antdtd/agent/user_sockets.h"
 #include "antdtd/files/file_services.h"
 #include "antdtd/host/accelerators.h"
+#include "antdtd/host/agent_metrics.h"
 #include "antdtd/host/process_probe.h"
 #include "antdtd/host/report_sums.h"
 #include "antdtd/processes/process_runner.h"
@@ -37,6 +38,7 @@ struct AgentOptions {
   Duration idle_exit{};       // private: the agent ends if it is given no job within this time
   Duration orphan_timeout{};  // private: orphan timeout of the job daemon
   std::string log_file;
+  std::string version = {};  // of AntDT
 };
 
 // The parts of an agent, which main opens.
@@ -62,6 +64,7 @@ class Agent {
   // Whether a private agent's job is over and nothing of it is left. The agent stops the loop when
   // that happens.
   [[nodiscard]] bool finished() const { return private_job_->finished(); }
+  [[nodiscard]] metrics::Families families() const;  // its metrics: agent_admins.cc
 
  private:
   void adopt();
@@ -112,6 +115,7 @@ class Agent {
   AdminDesk desk_;
   Supervision supervision_;
   ReportSums sums_;
+  ProcessCounts counts_;
   const Accelerators& accelerators_;
   ProcessProbes probes_;
   Throttles throttles_;

@@ -1,5 +1,5 @@
-// What an agent does for administrators: it lists the jobs on this host, and passes orders on to
-// job daemons, which otherwise only their own user can reach.
+// What an agent does for administrators: it lists the jobs on this host, tells monitoring of them,
+// and passes orders on to job daemons, which otherwise only their own user can reach.
 #include "antdtd/agent/agent.h"
 #include "core/log/log.h"
 #include "core/wire/packet.h"
@@ -56,6 +56,17 @@ void Agent::list_jobs(const wire::Envelope& envelope, const wire::Packet& packet
                           daemons_->links().attached(job)});
   }
   daemons_->reply(packet, wire::make_packet(envelope, reply));
+}
+
+metrics::Families Agent::families() const {
+  AgentFacts facts{options_.version, options_.host, options_.capacity, supervision_.free(), {},
+                   counts_};
+  for (const auto& [job, record] : records_) {
+    facts.jobs.push_back({job, sockets_->owner_of(job).name,
+                          static_cast<std::uint32_t>(supervision_.running(job).size()),
+                          daemons_->links().attached(job)});
+  }
+  return agent_metrics(facts);
 }
 
 void Agent::on_admin_answer(const wire::Envelope& envelope, const wire::AdminAnswer& answer) {

@@ -10,6 +10,7 @@
 #include "antdtd/shim/successor.h"
 #include "antdtd/users/user_files.h"
 #include "core/log/log.h"
+#include "core/metrics/exposition.h"
 #include "core/os/fs.h"
 #include "core/os/net.h"
 #include "core/os/runtime_dir.h"
@@ -223,6 +224,7 @@ AgentOptions options_of(const AgentFlags& flags) {
   options.idle_exit = from_seconds(flags.idle_exit_seconds);
   options.orphan_timeout = from_seconds(flags.orphan_timeout_seconds);
   options.log_file = flags.log_file;
+  options.version = flags.version;
   return options;
 }
 
@@ -280,6 +282,17 @@ Result<Opened> open_agent(EventLoop& loop, transport::Context& context, const Ag
                            },
                            std::move(users)},
                 options_of(flags), std::move(listening)};
+}
+
+Result<std::unique_ptr<metrics::MetricsServer>> open_metrics(EventLoop& loop,
+                                                             const AgentFlags& flags,
+                                                             const std::optional<Agent>& agent) {
+  if (flags.metrics.empty()) return std::unique_ptr<metrics::MetricsServer>();
+  auto server = metrics::MetricsServer::listen(
+      loop, flags.metrics, [&agent] { return metrics::to_text(agent->families()); });
+  if (!server) return fail(ErrorKind::kUsage, "--metrics: {}", server.error().message);
+  log_info("metrics are at http://{}/metrics", (*server)->address());
+  return server;
 }
 
 void remove_traces(const AgentFlags& flags) {

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "antdtd/agent/agent.h"
 #include "core/loop.h"
+#include "core/metrics/metrics_server.h"
 #include "core/transport/socket.h"
 
 namespace antdt::antdtd {
@@ -29,6 +32,8 @@ struct AgentFlags {
   std::string cgroup;  // root for workers' cgroups; "": the agent's own, if it may use that; "none"
   bool limit_cpus = false;    // workers get no more CPU than they lease
   bool no_successor = false;  // private: the shims do not start the agent again
+  std::string metrics;        // host:port where metrics are served; "": nowhere
+  std::string version;        // of AntDT
 };
 
 // Returns the flags with every default filled in, or kUsage.
@@ -43,6 +48,11 @@ struct Opened {
 // must be complete.
 [[nodiscard]] Result<Opened> open_agent(EventLoop& loop, transport::Context& context,
                                         const AgentFlags& flags);
+
+// Serves the metrics of `agent`, which is there once the loop runs; null if the flags do not ask
+// for it.
+[[nodiscard]] Result<std::unique_ptr<metrics::MetricsServer>> open_metrics(
+    EventLoop& loop, const AgentFlags& flags, const std::optional<Agent>& agent);
 
 // Removes the directories that a private agent leaves after its job, unless they contain anything
 // else.

@@ -70,6 +70,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "antdt-jobd: %s\n", log.error().message.c_str());
     return is_restart() ? kTryAgain : 2;
   }
+  options.is_restart = is_restart();
+  options.version = ANTDT_VERSION;
   options.before_abort = [&log] { log->flush(kLastWords); };
   const antdt::StandstillClock clock(real);
   antdt::EventLoop loop(clock);

@@ -75,6 +75,8 @@ void define(CLI::App& app, Flags& flags) {
                "Lift the limits of the cgroups below its own and end; for the unit of systemd");
   app.add_flag("--no-successor", agent.no_successor,
                "Private: the job's processes do not start the agent again when it is killed");
+  app.add_option("--metrics", agent.metrics,
+                 "Serve metrics for Prometheus at this HOST:PORT, such as 127.0.0.1:9401");
   app.add_option("--log-file", agent.log_file, "Append log lines to this file (default: stderr)");
   app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
       ->capture_default_str();
@@ -104,10 +106,12 @@ int serve(const Flags& given) {
     antdt::log_info("listening on {}, workers on {}/workers.sock", opened->listening,
                     flags->socket_dir);
     accelerators.emplace();  // its thread has these signals blocked, too
-    antdt::antdtd::Agent agent(loop, std::move(opened->parts), std::move(opened->options),
-                               *accelerators);
+    std::optional<antdt::antdtd::Agent> agent;
+    const auto metrics = antdt::antdtd::open_metrics(loop, *flags, agent);
+    if (!metrics) return exit_code(metrics.error());
+    agent.emplace(loop, std::move(opened->parts), std::move(opened->options), *accelerators);
     loop.run();
-    finished = agent.finished();
+    finished = agent->finished();
   }
   if (finished) antdt::antdtd::remove_traces(*flags);
   if (!accelerators->end(kGoodbye)) {
@@ -130,6 +134,7 @@ int main(int argc, char** argv) {
       "antdtd");
   app.set_version_flag("--version", "antdtd " ANTDT_VERSION);
   Flags flags;
+  flags.agent.version = ANTDT_VERSION;
   define(app, flags);
   try {
     app.parse(argc, argv);

@@ -382,6 +382,14 @@ const std::vector<Key>& table() {
        "bound for the history of which records made which step; the oldest steps are dropped",
        {1048576}},
 
+      {"metrics.listen", kText, "\"\"",
+       "address and port at which the job daemon serves metrics for Prometheus, as "
+       "\"127.0.0.1:9400\"; port 0: any free one; empty: nowhere"},
+
+      {"hooks.event", kTexts, "[]",
+       "program and arguments that are started for each event worth waking somebody, which it "
+       "reads from its standard input: docs/operations/metrics.md"},
+
       {"inject", kTables, "[]", "stragglers made on purpose, for drills and tests"},
       {"inject[].workers", kTexts, "[]",
        "ids of workers or of parameter servers, or \"*\" for all workers; none: all that run on "

@@ -53,11 +53,11 @@ EventLoop::State::State(const Clock& loop_clock)
       stop_event(checked(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {}
 
 EventLoop::EventLoop(const Clock& clock) : state_(std::make_unique<State>(clock)) {
-  state_->add_watch(state_->timer.get(), [state = state_.get()] {
+  state_->add_watch(state_->timer.get(), EPOLLIN, [state = state_.get()] {
     drain_counter(state->timer.get());
     state->armed_for = MonoTime::max();
   });
-  state_->add_watch(state_->stop_event.get(), [state = state_.get()] {
+  state_->add_watch(state_->stop_event.get(), EPOLLIN, [state = state_.get()] {
     drain_counter(state->stop_event.get());
     state->stopping = true;
   });
@@ -69,11 +69,11 @@ MonoTime EventLoop::now() const { return state_->clock.now(); }
 
 // --------------------------------------------------------------- descriptors
 
-std::uint64_t EventLoop::State::add_watch(int fd, Callback on_ready) {
+std::uint64_t EventLoop::State::add_watch(int fd, std::uint32_t events, Callback on_ready) {
   remove_watch(fd);  // a watch of a descriptor that was closed
   const std::uint64_t number = next_watch++;
   epoll_event event{};
-  event.events = EPOLLIN;
+  event.events = events;
   event.data.u64 = number;
   const int rc = epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event);
   ANTDT_CHECK(rc == 0, "watching descriptor {}: {}", fd, std::strerror(errno));
@@ -93,7 +93,13 @@ void EventLoop::State::remove_watch(int fd) {
   watch_of_fd.erase(found);
 }
 
-void EventLoop::watch_fd(int fd, Callback on_ready) { state_->add_watch(fd, std::move(on_ready)); }
+void EventLoop::watch_fd(int fd, Callback on_ready) {
+  state_->add_watch(fd, EPOLLIN, std::move(on_ready));
+}
+
+void EventLoop::watch_writable_fd(int fd, Callback on_ready) {
+  state_->add_watch(fd, EPOLLOUT, std::move(on_ready));
+}
 
 void EventLoop::unwatch_fd(int fd) { state_->remove_watch(fd); }
 
@@ -121,7 +127,7 @@ Status EventLoop::watch_process(pid_t pid, Callback on_exit) {
   ANTDT_TRY(const int fd, open_pidfd(pid));
   State* state = state_.get();
   const std::uint64_t number = state->next_watch;
-  state->add_watch(fd, [state, fd, number, on_exit = std::move(on_exit)] {
+  state->add_watch(fd, EPOLLIN, [state, fd, number, on_exit = std::move(on_exit)] {
     state->remove_watch(fd);
     state->pidfds.erase(number);
     on_exit();

@@ -57,7 +57,8 @@ struct EventLoop::State {
   MonoTime armed_for = MonoTime::max();
   std::deque<Callback> turn_end;  // a deque, because callbacks may add to it while it runs
 
-  std::uint64_t add_watch(int fd, Callback on_ready);
+  // `events`: EPOLLIN or EPOLLOUT.
+  std::uint64_t add_watch(int fd, std::uint32_t events, Callback on_ready);
   void remove_watch(int fd);
   void arm_timer();
   void wait();

@@ -19,8 +19,8 @@ std::string quoted(std::string_view text) {
 EventLog::EventLog(const std::string& path, DiskThread& disk)
     : disk_(disk), file_(std::make_shared<RotatingFile>(path, kMostBytes)) {}
 
-void EventLog::add(double time_s, std::string_view kind, std::string_view text,
-                   std::string_view extra_json) {
+std::string EventLog::add(double time_s, std::string_view kind, std::string_view text,
+                          std::string_view extra_json) {
   std::string line =
       fmt::format(R"({{"time_s":{:.3f},"kind":{},"text":{})", time_s, quoted(kind), quoted(text));
   if (!extra_json.empty()) line += fmt::format(",{}", extra_json);
@@ -34,11 +34,13 @@ void EventLog::add(double time_s, std::string_view kind, std::string_view text,
                              time_s, missing_));
   }
   write(std::move(lines));
-  kept_.push_back(std::move(line));
+  kept_.push_back(line);
+  ++counts_[std::string(kind)];
   if (kept_.size() > kKept) {
     kept_.pop_front();
     ++first_;
   }
+  return line;
 }
 
 void EventLog::write(std::string lines) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,13 +24,16 @@ class EventLog {
   // Appends to `path`. If the file cannot be written, only the file is lost.
   EventLog(const std::string& path, DiskThread& disk);
 
-  // `extra_json`: further members of the object, such as R"("target":"w3")", or "".
-  void add(double time_s, std::string_view kind, std::string_view text,
-           std::string_view extra_json = "");
+  // `extra_json`: further members of the object, such as R"("target":"w3")", or "". Returns the
+  // event as it is written.
+  std::string add(double time_s, std::string_view kind, std::string_view text,
+                  std::string_view extra_json = "");
 
   // The events from number `from` on that are still kept, and the number of the next event.
   [[nodiscard]] std::vector<std::string> since(std::uint64_t from) const;
   [[nodiscard]] std::uint64_t next() const { return first_ + kept_.size(); }
+  // How many there were of each kind; kinds are constants of the program.
+  [[nodiscard]] const std::map<std::string, std::uint64_t>& counts() const { return counts_; }
 
  private:
   void write(std::string lines);
@@ -40,6 +44,7 @@ class EventLog {
   std::uint64_t missing_ = 0;
   std::deque<std::string> kept_;
   std::uint64_t first_ = 0;  // number of kept_.front()
+  std::map<std::string, std::uint64_t> counts_;
 };
 
 }  // namespace antdt::jobd

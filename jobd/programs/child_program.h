@@ -29,6 +29,8 @@ class ChildProgram {
 
   // Returns how many bytes it accepted; an error if it will never accept more.
   [[nodiscard]] Result<std::size_t> write(std::string_view bytes);
+  // It reads the end of its input from now on.
+  void close_input() { in_.close(); }
   // Up to `most` bytes of its output; an error at the end.
   [[nodiscard]] Result<std::string> read_output(std::size_t most);
   [[nodiscard]] std::string read_errors(std::size_t most);

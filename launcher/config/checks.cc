@@ -63,6 +63,7 @@ class Checker {
            {"control.persistent_window", "control.transient_window"},
            "must be longer than control.transient_window");
     own_solution();
+    monitoring();
     check_drills(c_, problems_);
   }
 
@@ -119,6 +120,14 @@ class Checker {
            fmt::format("a program of protocol '{}' has a fixed number of workers: write one number",
                        role.protocol));
     environment("roles.worker.env.", role);
+  }
+
+  void monitoring() {
+    const std::string& listen = c_.metrics.listen;
+    unless(listen.empty() || is_end_point(listen, /*any=*/true), {"metrics.listen"},
+           fmt::format("'{}' must be \"address:port\", as in \"127.0.0.1:9400\"", listen));
+    const std::vector<std::string>& hook = c_.hooks.event;
+    unless(hook.empty() || !hook[0].empty(), {"hooks.event"}, "must name a program");
   }
 
   void own_solution() {

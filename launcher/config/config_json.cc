@@ -134,6 +134,8 @@ void fields(Of<LogsSection> auto& m, auto&& v) {
   v("max_bytes", m.max_bytes);
   v("history_bytes", m.history_bytes);
 }
+void fields(Of<MetricsSection> auto& m, auto&& v) { v("listen", m.listen); }
+void fields(Of<HooksSection> auto& m, auto&& v) { v("event", m.event); }
 void fields(Of<DeviceEntry> auto& m, auto&& v) {
   v("workers", m.workers);
   v("host", m.host);
@@ -186,6 +188,8 @@ void fields(Of<JobConfig> auto& m, auto&& v) {
   v("failure", m.failure);
   v("checkpoint", m.checkpoint);
   v("logs", m.logs);
+  v("metrics", m.metrics);
+  v("hooks", m.hooks);
   v("inject", m.inject);
 }
 

@@ -160,6 +160,14 @@ struct LogsSection {
   std::uint64_t history_bytes = 0;  // of history.db
 };
 
+struct MetricsSection {
+  std::string listen;  // "127.0.0.1:9400"; empty: metrics are not served
+};
+
+struct HooksSection {
+  std::vector<std::string> event;  // the program that is told events; empty: none
+};
+
 // What workers compute on, overriding what they report; ctl/monitor/devices.h.
 struct DeviceEntry {
   std::vector<std::string> workers;   // empty: all
@@ -221,6 +229,8 @@ struct JobConfig {
   FailureSection failure;
   CheckpointSection checkpoint;
   LogsSection logs;
+  MetricsSection metrics;
+  HooksSection hooks;
   std::vector<Injection> inject;
 };
 

@@ -24,6 +24,8 @@ constexpr std::array kRules = {
     Rule{"control", ""},
     Rule{"cluster", ""},
     Rule{"logs", ""},
+    Rule{"metrics", ""},
+    Rule{"hooks", ""},
     Rule{"roles.worker.resources", ""},
     Rule{"roles.server.resources", ""},
     Rule{"trainer.lr", ""},

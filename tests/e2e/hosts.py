@@ -25,8 +25,9 @@ class Hosts(EndToEnd):
         self.assertEqual(made.returncode, 0, made.stderr)
         return directory
 
-    def agent(self, name, keys, instead={}, address="127.0.0.1"):
-        """`instead`: files of this host that replace others, in a mount namespace."""
+    def agent(self, name, keys, instead={}, address="127.0.0.1", flags=()):
+        """`flags`: further ones of the agent. `instead`: files of this host that replace others, in a mount
+        namespace."""
         at = f"[{address}]" if ":" in address else address
         port = free_port()
         mounts = [word for path, other in instead.items()
@@ -38,7 +39,8 @@ class Hosts(EndToEnd):
             [*(own if instead else []), str(BIN / "antdtd"),
              "--listen", f"{at}:{port}", "--keys", str(keys),
              "--state-dir", str(self.dir / f"{name}-state"), "--host-name", name,
-             "--socket-dir", str(self.runtime / name), "--address", address, "--allow-root"],
+             "--socket-dir", str(self.runtime / name), "--address", address, "--allow-root",
+             *flags],
             env=self.env, stdout=log, stderr=subprocess.STDOUT)
         self.agent_pids[name] = process.pid
         self.addCleanup(log.close)

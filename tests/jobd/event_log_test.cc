@@ -86,6 +86,15 @@ TEST_F(EventLogTest, AThousandAreKeptAndTheirNumbersStay) {
   EXPECT_EQ(json::parse(log.since(1499)[0]).at("time_s"), 1499.0);
 }
 
+TEST_F(EventLogTest, EventsAreCountedByKindAndReturnedAsTheyAreWritten) {
+  EventLog log(path_, disk_);
+  const json event = json::parse(log.add(1, "start", "it begins"));
+  EXPECT_EQ(event, written().at(0));
+  for (int i = 0; i < 1500; ++i) log.add(i, "tick", "");
+  EXPECT_EQ(log.counts().at("tick"), 1500U);
+  EXPECT_EQ(log.counts().at("start"), 1U);
+}
+
 TEST_F(EventLogTest, TheNextIncarnationAppends) {
   {
     EventLog log(path_, disk_);

@@ -57,6 +57,19 @@ TEST(JobConfig, AKeyInTheWrongTableIsToldItsPlace) {
             "job.toml:4:3: job.shuffle: unknown key: did you mean 'data.shuffle'?");
 }
 
+TEST(JobConfig, MetricsNeedAnAddressAndAHookAProgram) {
+  const std::string job = std::string(kJob) + "\n[metrics]\nlisten = \"127.0.0.1:0\"\n" +
+                          "[hooks]\nevent = [\"page\", \"me\"]\n";
+  const auto config = load_text(job, "job.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->metrics.listen, "127.0.0.1:0");
+  EXPECT_THAT(config->hooks.event, ElementsAre("page", "me"));
+  EXPECT_THAT(problems_of(replaced(job, "127.0.0.1:0", "9400")),
+              HasSubstr("metrics.listen: '9400' must be \"address:port\""));
+  EXPECT_THAT(problems_of(replaced(job, "page", "")),
+              HasSubstr("hooks.event: must name a program"));
+}
+
 TEST(JobConfig, AnUnknownTableIsNamed) {
   EXPECT_THAT(problems_of(kJob + "[traner]\nmodel = \"lr\"\n"),
               "job.toml:12:2: traner: unknown key: did you mean 'trainer'?");

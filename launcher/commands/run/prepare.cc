@@ -45,7 +45,7 @@ Status find_program_of(const char* role, launcher::RoleSection& section,
 
 // Programs on other hosts can only be found by their agents.
 Status find_programs_of(launcher::JobConfig& config) {
-  ANTDT_RETURN_IF_ERROR(find_own_solution(config));
+  ANTDT_RETURN_IF_ERROR(find_own_programs(config));
   if (!config.cluster.hosts.empty()) return {};
   ANTDT_RETURN_IF_ERROR(find_program_of("worker", config.roles.worker, config.job.directory));
   if (config.roles.server.count == 0) return {};
@@ -83,13 +83,19 @@ Result<Prepared> complete(transport::Context& context, Prepared prepared,
 
 }  // namespace
 
-Status find_own_solution(launcher::JobConfig& config) {
+Status find_own_programs(launcher::JobConfig& config) {
+  const auto find = [&](const char* key, std::string& program) -> Status {
+    auto found =
+        launcher::find_program(program, launcher::program_directory(), config.job.directory);
+    if (!found) return fail(ErrorKind::kUsage, "{}: {}", key, found.error().message);
+    program = std::move(*found);
+    return {};
+  };
+  if (!config.hooks.event.empty()) {
+    ANTDT_RETURN_IF_ERROR(find("hooks.event", config.hooks.event.front()));
+  }
   if (config.control.solution != "command") return {};
-  std::string& program = config.control.command.front();
-  auto found = launcher::find_program(program, launcher::program_directory(), config.job.directory);
-  if (!found) return fail(ErrorKind::kUsage, "control.command: {}", found.error().message);
-  program = std::move(*found);
-  return {};
+  return find("control.command", config.control.command.front());
 }
 
 Result<Prepared> prepare(transport::Context& context, const std::string& job_file,

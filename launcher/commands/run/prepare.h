@@ -31,9 +31,9 @@ struct Prepared {
                                             const std::vector<std::string>& overrides,
                                             const launcher::RunOptions& options);
 
-// Finds the full path of the program that decides, which runs beside the job daemon on this
-// machine.
-[[nodiscard]] Status find_own_solution(launcher::JobConfig& config);
+// Finds the full paths of the user's programs that run beside the job daemon on this machine: the
+// one that decides, and the one that is told events.
+[[nodiscard]] Status find_own_programs(launcher::JobConfig& config);
 
 // "w0 .. w3 on 10.0.0.1:7700": one line for each host of the workers, then of the servers.
 [[nodiscard]] std::vector<std::string> placement_lines(const Prepared& prepared);

@@ -168,7 +168,7 @@ Result<launcher::ChangedConfig> settings(const std::string& run_dir,
   ANTDT_TRY(const launcher::JobConfig before, launcher::load_effective(run_dir));
   if (overrides.empty()) return launcher::ChangedConfig{before, {}};
   ANTDT_TRY(launcher::ChangedConfig changed, launcher::change_settings(before, overrides));
-  ANTDT_RETURN_IF_ERROR(find_own_solution(changed.config));
+  ANTDT_RETURN_IF_ERROR(find_own_programs(changed.config));
   return changed;
 }
 

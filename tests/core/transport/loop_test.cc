@@ -1,5 +1,6 @@
 #include "core/loop.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -137,6 +138,24 @@ TEST_F(LoopTest, OffersWhatIsLeftUnreadAgain) {
   });
   run();
   EXPECT_EQ(calls, 2);
+}
+
+TEST_F(LoopTest, TellsWhenADescriptorCanBeWrittenTo) {
+  const Pipe pipe;
+  const std::string bytes(1 << 20, 'x');
+  fcntl(pipe.ends[1], F_SETFL, O_NONBLOCK);
+  EXPECT_GT(write(pipe.ends[1], bytes.data(), bytes.size()), 0);  // it is full
+  bool emptied = false;
+  loop_.watch_writable_fd(pipe.ends[1], [&] {
+    EXPECT_TRUE(emptied);
+    loop_.stop();
+  });
+  loop_.call_after(5ms, [&] {
+    emptied = true;
+    std::string into(1 << 20, '\0');
+    EXPECT_GT(read(pipe.reading(), into.data(), into.size()), 0);
+  });
+  run();
 }
 
 TEST_F(LoopTest, ACallbackMayEndItsOwnWatch) {

@@ -12,6 +12,8 @@ pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
+find_package(ZLIB REQUIRED)
 find_package(nlohmann_json REQUIRED)
 # Boost.Process v2 is header-only in 1.81.
 find_package(Boost 1.81 REQUIRED)

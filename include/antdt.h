@@ -354,6 +354,57 @@ ANTDT_API int antdt_loose_report(antdt_loose* loose, double data, double compute
 ANTDT_API int antdt_loose_describe(antdt_loose* loose, antdt_about* about);
 ANTDT_API void antdt_loose_close(antdt_loose* loose);
 
+/* ------------------------------------------------------------------------------------ data */
+
+/* Text files as numbered records: record i is line i, the files in their order, from 0. Files may be
+ * packed by gzip or zstd. An index says where each record begins, so that any of them is read
+ * without what is before it; it is built in one pass when there is none yet (docs/data.md). Needs no
+ * job. A handle is for one thread at a time. A child that was forked may use its copy, if no other
+ * thread was in a call. */
+typedef struct antdt_data antdt_data;
+
+enum {
+  /* The index lies beside the first file (in .antdt-index/), where all hosts that share the files
+   * find it. Without: in the user's cache directory. */
+  ANTDT_DATA_INDEX_BESIDE = 1
+};
+
+typedef struct antdt_data_options {
+  uint32_t struct_size; /* sizeof(antdt_data_options) */
+  uint32_t flags;       /* of ANTDT_DATA_INDEX_BESIDE */
+  const char* const* paths;
+  uint64_t path_count;   /* 1 or more */
+  const char* cache_dir; /* for the index; NULL: $XDG_CACHE_HOME/antdt/index or its usual place */
+} antdt_data_options;
+
+/* Reads the index, or builds it; others that open the same files meanwhile wait for that.
+ * ANTDT_CONFIG: a file is missing, empty, damaged or packed by something else; ANTDT_IO. */
+ANTDT_API int antdt_data_open(const antdt_data_options* options, antdt_data** data);
+
+typedef struct antdt_data_about {
+  uint32_t struct_size; /* sizeof(antdt_data_about), set by the caller */
+  uint32_t reserved;
+  uint64_t records;
+  const char* fingerprint; /* of the files' contents, in order; for antdt_options.fingerprint */
+} antdt_data_about;
+
+/* The text lives as long as the handle. */
+ANTDT_API int antdt_data_describe(antdt_data* data, antdt_data_about* about);
+
+typedef struct antdt_data_records {
+  uint32_t struct_size; /* sizeof(antdt_data_records), set by the caller */
+  uint32_t reserved;
+  const char* bytes;    /* one record behind the other, without line ends; not ended by 0 */
+  const uint64_t* ends; /* record i of the call is bytes ends[i - 1] (0 for the first) to ends[i] */
+  uint64_t count;
+} antdt_data_records;
+
+/* These records, in this order. What `read` points to is valid until the next call with this handle.
+ * ANTDT_USAGE: there is no such record; ANTDT_CONFIG: a file is not the one that was indexed. */
+ANTDT_API int antdt_data_read(antdt_data* data, const uint64_t* records, uint64_t count,
+                              antdt_data_records* read);
+ANTDT_API void antdt_data_close(antdt_data* data);
+
 /* --------------------------------------------------------------------------------- tracing */
 
 /* For a tracer inside a script that knows nothing of its job (protocol "torchrun"): what its steps

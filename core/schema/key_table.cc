@@ -122,6 +122,13 @@ const std::vector<Key>& table() {
        "what backup workers push too late is dropped",
        {},
        {"exactly-once", "at-least-once", "at-most-once"}},
+      {"data.index",
+       kText,
+       "\"cache\"",
+       "where the index of the files is kept: in each user's cache directory, or beside the first "
+       "file, for all hosts and users that share it",
+       {},
+       {"cache", "beside"}},
       {"data.on_bad_record.action",
        kText,
        "\"fail\"",

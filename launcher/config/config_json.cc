@@ -73,6 +73,7 @@ void fields(Of<DataSection> auto& m, auto&& v) {
   v("shard_records", m.shard_records);
   v("shuffle", m.shuffle);
   v("delivery", m.delivery);
+  v("index", m.index);
   v("on_bad_record", m.on_bad_record);
   v("encode", m.encode);
   v("hash_buckets", m.hash_buckets);

@@ -89,6 +89,7 @@ struct DataSection {
   std::uint64_t shard_records = 0;  // shard_batches * batch.global
   std::string shuffle;              // "full", "shards" or "none"
   std::string delivery;             // "exactly-once"
+  std::string index;                // where it is kept: "cache" or "beside"
   BadRecords on_bad_record;
   std::string encode;  // how categories are encoded: "hash" or "vocabulary"
   std::uint64_t hash_buckets = 0;

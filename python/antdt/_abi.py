@@ -91,6 +91,23 @@ class Evaluation(ctypes.Structure):
                 ("auc", c_double)]
 
 
+class DataOptions(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("paths", POINTER(c_char_p)),
+                ("path_count", c_uint64), ("cache_dir", c_char_p)]
+
+
+class DataAbout(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("records", c_uint64),
+                ("fingerprint", c_char_p)]
+
+
+class DataRecords(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("bytes", c_void_p),
+                ("ends", POINTER(c_uint64)), ("count", c_uint64)]
+
+
+DATA_INDEX_BESIDE = 1
+
 SCORE_BINS = 16384
 
 _FUNCTIONS = {
@@ -122,6 +139,10 @@ _FUNCTIONS = {
     "antdt_loose_report": (c_int, [c_void_p, c_double, c_double, c_double]),
     "antdt_loose_describe": (c_int, [c_void_p, POINTER(About)]),
     "antdt_loose_close": (None, [c_void_p]),
+    "antdt_data_open": (c_int, [POINTER(DataOptions), POINTER(c_void_p)]),
+    "antdt_data_describe": (c_int, [c_void_p, POINTER(DataAbout)]),
+    "antdt_data_read": (c_int, [c_void_p, POINTER(c_uint64), c_uint64, POINTER(DataRecords)]),
+    "antdt_data_close": (None, [c_void_p]),
 }
 
 

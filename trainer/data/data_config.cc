@@ -54,6 +54,7 @@ Result<DataConfig> parse_data_config(const std::string& config_json, Split split
   const bool train = split == Split::kTrain;
   DataConfig config;
   std::string bad_record;
+  std::string index;
   std::string encode;
   std::string separator;
   schema::JobReader job(config_json);
@@ -62,6 +63,8 @@ Result<DataConfig> parse_data_config(const std::string& config_json, Split split
   job.read(train ? "data.paths" : "data.eval_paths", config.paths);
   job.read(train ? "data.labels" : "data.eval_labels", config.label_paths);
   job.read(train ? "data.records" : "data.eval_records", config.records);
+  job.read("data.index", index);
+  config.index_beside = index == "beside";
   job.read("data.on_bad_record.action", bad_record);
   job.read("data.on_bad_record.max", config.quarantine_max);
   config.quarantine = bad_record == "quarantine";

@@ -18,10 +18,12 @@ struct Column {
 
 // Filled by parse_data_config; the defaults are those of the keys (core/schema/keys.h).
 struct DataConfig {
-  std::string format;                    // "criteo", "csv", "idx", "index" or "none"
+  std::string format;                    // "criteo", "csv", "idx", "index", "none"; "lines"
   std::vector<std::string> paths;        // files of the split
   std::vector<std::string> label_paths;  // IDX: label files of the split
   std::uint64_t records = 0;             // format "index": number of records of the split
+
+  bool index_beside = false;  // the data, for all hosts; otherwise in the user's cache
 
   bool quarantine = false;  // malformed rows are put aside instead of failing
   std::uint64_t quarantine_max = 0;

@@ -1,26 +1,9 @@
 #include "trainer/data/text_reader.h"
 
-#include <algorithm>
-#include <cstring>
-
 namespace antdt::data {
-namespace {
 
-// Whether the files are listed in order and cover all records, each with its offset.
-bool is_whole(const Index& index) {
-  const std::uint64_t records = index.meta().records;
-  std::uint64_t next = 0;
-  for (const IndexedFile& file : index.meta().files) {
-    if (file.first_record != next || file.records > records - next) return false;
-    next += file.records;
-  }
-  return next == records && index.offsets().size() == records;
-}
-
-}  // namespace
-
-TextReader::TextReader(Index index, std::unique_ptr<RowFormat> format, Labels labels, IdMap ids)
-    : index_(std::move(index)),
+TextReader::TextReader(LineFiles lines, std::unique_ptr<RowFormat> format, Labels labels, IdMap ids)
+    : lines_(std::move(lines)),
       format_(std::move(format)),
       labels_(std::move(labels)),
       ids_(std::move(ids)) {
@@ -33,21 +16,9 @@ TextReader::TextReader(Index index, std::unique_ptr<RowFormat> format, Labels la
 Result<std::unique_ptr<RecordReader>> TextReader::open(Index index,
                                                        std::unique_ptr<RowFormat> format,
                                                        Labels labels, IdMap ids) {
-  std::unique_ptr<TextReader> reader(
-      new TextReader(std::move(index), std::move(format), std::move(labels), std::move(ids)));
-  if (!is_whole(reader->index_)) {
-    return fail(ErrorKind::kCorrupt,
-                "the index of the data contradicts itself: delete the cache of indexes "
-                "($XDG_CACHE_HOME/antdt) and start again");
-  }
-  for (const IndexedFile& indexed : reader->index_.meta().files) {
-    ANTDT_TRY(MappedFile file, open_data_file(indexed.path));
-    if (file.bytes().size() != indexed.bytes) {
-      return fail(ErrorKind::kCorrupt, "{} has changed while it was in use", indexed.path);
-    }
-    reader->files_.push_back(std::move(file));
-  }
-  return reader;
+  ANTDT_TRY(LineFiles lines, LineFiles::open(std::move(index)));
+  return std::unique_ptr<RecordReader>(
+      new TextReader(std::move(lines), std::move(format), std::move(labels), std::move(ids)));
 }
 
 Status TextReader::read(std::span<const std::uint64_t> record_numbers, Examples& out) {
@@ -64,21 +35,10 @@ Status TextReader::read(std::span<const std::uint64_t> record_numbers, Examples&
 }
 
 Status TextReader::decode(std::uint64_t record, std::size_t row, Examples& out) {
-  const auto& files = index_.meta().files;
-  if (record >= records()) {
-    return fail(ErrorKind::kCorrupt, "record {} was asked for, and the data set has {}", record,
-                records());
-  }
-  std::size_t file = files.size() - 1;
-  while (record < files[file].first_record) --file;
-  const std::string_view bytes = files_[file].bytes();
-  const std::uint64_t offset = index_.offsets()[record];
-  std::string_view line = bytes.substr(std::min<std::uint64_t>(offset, bytes.size()));
-  line = line.substr(0, line.find('\n'));
-  if (line.ends_with('\r')) line.remove_suffix(1);
+  ANTDT_TRY(const std::string_view line, lines_.line(record));
   if (!format_->parse(line, row_)) {
-    return fail(ErrorKind::kCorrupt, "{} at byte {} (record {}) is not what was indexed: {}",
-                files[file].path, offset, record, row_.problem);
+    return fail(ErrorKind::kCorrupt, "{} is not what was indexed: {}", lines_.place_of(record),
+                row_.problem);
   }
   out.labels[row] = labels_.value(row_.label);
   float* dense = out.dense.data() + row * shape_.dense_width;

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "trainer/data/dataset.h"
+#include "trainer/data/line_files.h"
 #include "trainer/data/formats/features.h"
 #include "trainer/data/formats/labels.h"
 #include "trainer/data/formats/row_format.h"
@@ -20,15 +20,14 @@ class TextReader final : public RecordReader {
                                                                   Labels labels, IdMap ids);
 
   [[nodiscard]] const DataShape& shape() const override { return shape_; }
-  [[nodiscard]] std::uint64_t records() const override { return index_.meta().records; }
+  [[nodiscard]] std::uint64_t records() const override { return lines_.records(); }
   [[nodiscard]] Status read(std::span<const std::uint64_t> record_numbers, Examples& out) override;
 
  private:
-  TextReader(Index index, std::unique_ptr<RowFormat> format, Labels labels, IdMap ids);
+  TextReader(LineFiles lines, std::unique_ptr<RowFormat> format, Labels labels, IdMap ids);
   [[nodiscard]] Status decode(std::uint64_t record, std::size_t row, Examples& out);
 
-  Index index_;
-  std::vector<MappedFile> files_;
+  LineFiles lines_;
   std::unique_ptr<RowFormat> format_;
   Labels labels_;
   IdMap ids_;

@@ -16,8 +16,10 @@
 #include "tests/fuzz/support/ledger_data.h"
 #include "tests/fuzz/support/ps_tables.h"
 #include "tests/fuzz/support/wire_messages.h"
+#include "tests/trainer/data/packed.h"
 #include "tests/trainer/ps/stepped.h"
 #include "trainer/collective/handshake.h"
+#include "trainer/data/content/points.h"
 #include "trainer/data/index/index.h"
 #include "trainer/ps/replica/copied.h"
 #include "trainer/ps/replica/state_copy.h"
@@ -245,6 +247,18 @@ void add_data(Seeds& seeds) {
   seeds.add("index", "raw",
             "r" + std::string(data::kIndexMagic) + std::string(32, '\0') +
                 std::string(data::kIndexMagic));
+  const std::string text = "one line\nanother line\r\n\nthe last";
+  const std::string member = data::gzip(text);
+  const std::string frame = data::zstd(text);
+  data::PointsBuilder points(data::Packing::kGzip);
+  points.add({0, 0, false, 0, {}}, {});
+  points.add({9, 18, true, 3, {}}, "one line\n");
+  const std::string encoded = points.encode(text.size());
+  for (const auto& [name, file] : {std::pair{"plain", text}, {"gzip", member + member},
+                                   {"zstd", frame + frame}}) {
+    std::string seed{static_cast<char>(file.size()), '\0'};
+    seeds.add("content", name, seed.append(file).append(encoded));
+  }
   const std::string pixels(
       "\0\0\x08\x03\0\0\0\x02\0\0\0\x02\0\0\0\x01"
       "abcd",

@@ -86,9 +86,9 @@ TEST_F(CriteoTest, EachKindOfMalformedRowIsNamed) {
   EXPECT_THAT(problem(criteo_row("10", "1") + "\n"), HasSubstr("the label is '10'"));
 }
 
-TEST_F(CriteoTest, AnEmptyACompressedAndAMissingFileSayWhatToDo) {
+TEST_F(CriteoTest, AnEmptyADamagedAndAMissingFileSayWhatToDo) {
   EXPECT_THAT(problem(""), HasSubstr("bad.tsv is empty"));
-  EXPECT_THAT(problem("\x1f\x8b..."), HasSubstr("gunzip"));
+  EXPECT_THAT(problem("\x1f\x8b..."), HasSubstr("gzip -t"));
   const auto missing = index(config("criteo", directory_ / "none.tsv"));
   ASSERT_FALSE(missing);
   EXPECT_THAT(missing.error().message, HasSubstr("none.tsv"));

@@ -61,8 +61,8 @@ struct FilePair {
 };
 
 Result<FilePair> open_pair(const std::string& images, const std::string& labels) {
-  ANTDT_TRY(MappedFile image_file, open_data_file(images));
-  ANTDT_TRY(MappedFile label_file, open_data_file(labels));
+  ANTDT_TRY(MappedFile image_file, open_unpacked_file(images));
+  ANTDT_TRY(MappedFile label_file, open_unpacked_file(labels));
   ANTDT_TRY(Idx image_idx, parse_idx(image_file));
   ANTDT_TRY(const Idx label_idx, parse_idx(label_file));
   if (image_idx.dimensions.size() < 3) {

@@ -29,6 +29,7 @@ class RowFormat {
   // anything.
   [[nodiscard]] virtual bool has_header() const { return false; }
   [[nodiscard]] virtual std::string check_header(std::string_view) const { return {}; }
+  [[nodiscard]] virtual bool has_label() const { return true; }
   [[nodiscard]] virtual bool accepts_text_labels() const { return false; }
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kFooterWords = 5;
+constexpr std::size_t kFooterWords = 6;
 
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
@@ -40,6 +40,7 @@ std::string encode_meta(const IndexMeta& meta) {
                      {"sample", file.sample},
                      {"fingerprint", file.fingerprint},
                      {"first_record", file.first_record},
+                     {"points_bytes", file.points_bytes},
                      {"records", file.records}});
   }
   const json whole = {{"files", files},
@@ -64,7 +65,8 @@ Result<IndexMeta> decode_meta(std::string_view text) {
                             file.at("fingerprint"),
                             json_integer<std::uint64_t>(file.at("first_record")),
                             json_integer<std::uint64_t>(file.at("records")),
-                            json_integer<std::int64_t>(file.at("ctime_ns"))});
+                            json_integer<std::int64_t>(file.at("ctime_ns")),
+                            json_integer<std::uint64_t>(file.at("points_bytes"))});
     }
     meta.records = json_integer<std::uint64_t>(whole.at("records"));
     meta.quarantined = json_integer<std::uint64_t>(whole.at("quarantined"));
@@ -115,21 +117,25 @@ Result<Index> Index::open(const std::string& path) {
   std::array<std::uint64_t, kFooterWords> footer{};
   if (bytes.size() < kIndexMagic.size() + sizeof footer) return broken();
   std::memcpy(footer.data(), bytes.data() + bytes.size() - sizeof footer, sizeof footer);
-  const auto [records, keys, meta_bytes, meta_hash, magic] = footer;
+  const auto [records, keys, points_bytes, meta_bytes, hash, magic] = footer;
   if (!bytes.starts_with(kIndexMagic) || !bytes.ends_with(kIndexMagic)) return broken();
   const std::uint64_t room = bytes.size() - kIndexMagic.size() - sizeof footer;
-  if (records > room / 8 || keys > room / 8 || meta_bytes > room ||
-      records * 8 + keys * 8 + meta_bytes != room) {
+  if (records > room / 8 || keys > room / 8 || points_bytes > room || meta_bytes > room ||
+      records * 8 + keys * 8 + points_bytes + meta_bytes != room) {
     return broken();
   }
-  const std::string_view meta = bytes.substr(kIndexMagic.size() + (records + keys) * 8, meta_bytes);
-  if (XXH3_64bits(meta.data(), meta.size()) != meta_hash) return broken();
-  ANTDT_TRY(index.meta_, decode_meta(meta));
+  const std::string_view whole = bytes.substr(kIndexMagic.size(), room);
+  if (XXH3_64bits(whole.data(), whole.size()) != hash) return broken();
+  ANTDT_TRY(index.meta_, decode_meta(whole.substr(room - meta_bytes)));
+  index.points_ = whole.substr((records + keys) * 8, points_bytes);
   // The mapping begins on a page and the magic has 8 bytes, so these words are aligned.
   const auto* words = reinterpret_cast<const std::uint64_t*>(bytes.data() + kIndexMagic.size());
   index.offsets_ = {words, records};
   index.vocabulary_ = {words + records, keys};
   if (!adds_up(index.meta_.vocabulary_sizes, keys)) return broken();
+  std::vector<std::uint64_t> points;
+  for (const IndexedFile& file : index.meta_.files) points.push_back(file.points_bytes);
+  if (!adds_up(points, points_bytes)) return broken();
   if (records != 0 && records != index.meta_.records) return broken();
   return index;
 }
@@ -143,6 +149,17 @@ Vocabulary Index::vocabulary() const {
     at += size;
   }
   return vocabulary;
+}
+
+std::string_view Index::points(std::size_t i) const {
+  std::uint64_t at = 0;
+  for (std::size_t before = 0; before < i; ++before) at += meta_.files[before].points_bytes;
+  return points_.substr(at, meta_.files[i].points_bytes);
+}
+
+void Index::set_paths(const std::vector<std::string>& paths) {
+  if (paths.size() != meta_.files.size()) return;
+  for (std::size_t i = 0; i < paths.size(); ++i) meta_.files[i].path = paths[i];
 }
 
 bool Index::matches_files() const {

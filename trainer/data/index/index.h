@@ -2,16 +2,19 @@
 //
 // A file in the cache directory, written once and never changed:
 //
-//   "ANTDTIX1"                               8 bytes
-//   offset of each record in its file        u64 each, files in order
+//   "ANTDTIX2"                               8 bytes
+//   offset of each record in the content of its file   u64 each, files in order
 //   vocabulary keys, field by field          u64 each
+//   access points of each packed file        content/points.h; meta says how many bytes
 //   meta: JSON (IndexMeta)                   meta_bytes
-//   records, vocabulary keys, meta_bytes, XXH3 of meta, "ANTDTIX1"   5 x 8 bytes
+//   records, vocabulary keys, bytes of all points, meta_bytes,
+//   XXH3 of all between the magic words but this line, "ANTDTIX2"   6 x 8 bytes
 //
 // all little-endian. It is written beside its place and renamed, so an existing file is complete;
-// sizes and the checksum of meta are checked all the same. It is valid as long as every data file
-// has the size, times and sample fingerprint that it had, and this release would build the same
-// index from it. Data sets without text (IDX) have no offsets.
+// sizes and the checksum are checked all the same whenever it is opened. It is valid as long as
+// every data file has the size, times and sample fingerprint that it had, and this release would
+// build the same index from it. Data sets without text (IDX) have no offsets. A file's content is
+// what it holds unpacked.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +37,7 @@ struct IndexedFile {
   std::uint64_t first_record = 0;
   std::uint64_t records = 0;
   std::int64_t ctime_ns = 0;
+  std::uint64_t points_bytes = 0;  // 0: the file is not packed
 };
 
 struct IndexMeta {
@@ -47,7 +51,7 @@ struct IndexMeta {
   std::string built_by;                         // see built_by() in index_build.h
 };
 
-inline constexpr std::string_view kIndexMagic = "ANTDTIX1";
+inline constexpr std::string_view kIndexMagic = "ANTDTIX2";
 
 [[nodiscard]] std::string encode_meta(const IndexMeta& meta);
 [[nodiscard]] Result<IndexMeta> decode_meta(std::string_view json);
@@ -66,6 +70,12 @@ class Index {
   [[nodiscard]] const IndexMeta& meta() const { return meta_; }
   [[nodiscard]] std::span<const std::uint64_t> offsets() const { return offsets_; }
   [[nodiscard]] Vocabulary vocabulary() const;
+  // The encoded access points of file i, which refer to the mapped index.
+  [[nodiscard]] std::string_view points(std::size_t i) const;
+  // Hosts that share the index may have the data files elsewhere: `paths` in the order of
+  // meta().files. Changes nothing where their number differs.
+  void set_paths(const std::vector<std::string>& paths);
+  void set_quarantine_file(std::string path) { meta_.quarantine_file = std::move(path); }
   // Whether the data files are still those that were indexed, judged by size, times and sample.
   [[nodiscard]] bool matches_files() const;
 
@@ -75,6 +85,7 @@ class Index {
   IndexMeta meta_;
   std::span<const std::uint64_t> offsets_;
   std::span<const std::uint64_t> vocabulary_;
+  std::string_view points_;
 };
 
 }  // namespace antdt::data

@@ -11,9 +11,12 @@
 #include <thread>
 
 #include "core/os/fs.h"
+#include "trainer/data/content/line_scan.h"
+#include "trainer/data/content/points.h"
 #include "trainer/data/formats/criteo.h"
 #include "trainer/data/formats/csv.h"
 #include "trainer/data/formats/idx.h"
+#include "trainer/data/formats/lines.h"
 #include "trainer/data/index/index_writer.h"
 
 namespace antdt::data {
@@ -25,6 +28,10 @@ constexpr std::size_t kHashChunk = 1 << 20;
 // records, classes and vocabularies are numbered. Indexes of another version are not used, and
 // hosts of different versions do not train together.
 constexpr int kBuilderVersion = 2;
+
+// The directory of an index that lies beside the data: hidden, so that no pattern of data files
+// finds it.
+constexpr const char* kBeside = ".antdt-index";
 
 // One pass over the text files of a data set.
 class TextPass {
@@ -43,7 +50,14 @@ class TextPass {
   }
 
   [[nodiscard]] Status run(const std::string& quarantine_file) {
-    for (const std::string& path : config_.paths) ANTDT_RETURN_IF_ERROR(scan(path));
+    for (const std::string& path : config_.paths) {
+      Status scanned = scan(path);
+      // That a file cannot be unpacked is for who gave it to mend, as a malformed row is.
+      if (!scanned && scanned.error().kind == ErrorKind::kCorrupt) {
+        scanned.error().kind = ErrorKind::kUsage;
+      }
+      ANTDT_RETURN_IF_ERROR(scanned);
+    }
     if (writer_.records() == 0) {
       return fail(ErrorKind::kUsage, "no record in {}{}: nothing to train on", config_.paths[0],
                   config_.paths.size() > 1 ? ", …" : "");
@@ -65,32 +79,34 @@ class TextPass {
 
  private:
   [[nodiscard]] Status scan(const std::string& path) {
-    ANTDT_TRY(const MappedFile file, open_data_file(path));
-    file.expect_sequential();
+    ANTDT_TRY(const MappedFile file, open_text_file(path));
     const std::string_view bytes = file.bytes();
+    IndexedFile indexed;
+    indexed.path = path;
+    indexed.bytes = bytes.size();
+    indexed.mtime_ns = file.mtime_ns();
+    indexed.ctime_ns = file.ctime_ns();
+    indexed.sample = sample_fingerprint(bytes);
+    indexed.first_record = writer_.records();
+    std::uint64_t line_number = 0;
+    ANTDT_TRY(const Packing packing, packing_of(path, bytes));
     XXH3_state_t hash;
     XXH3_64bits_reset(&hash);
-    IndexedFile indexed{
-        path, bytes.size(),   file.mtime_ns(), sample_fingerprint(bytes), "", writer_.records(),
-        0,    file.ctime_ns()};
     std::size_t hashed = 0;
-    std::uint64_t line_number = 0;
-    for (std::size_t at = 0; at < bytes.size();) {
-      const auto* found =
-          static_cast<const char*>(std::memchr(bytes.data() + at, '\n', bytes.size() - at));
-      const std::size_t end = found ? static_cast<std::size_t>(found - bytes.data()) : bytes.size();
-      std::string_view line = bytes.substr(at, end - at);
-      if (line.ends_with('\r')) line.remove_suffix(1);
-      ANTDT_RETURN_IF_ERROR(take_line(path, ++line_number, line, at));
-      at = end + 1;
-      if (at - hashed >= kHashChunk) {
-        const std::size_t to = std::min(at, bytes.size());
-        XXH3_64bits_update(&hash, bytes.data() + hashed, to - hashed);
-        hashed = to;
-      }
-    }
-    XXH3_64bits_update(&hash, bytes.data() + hashed, bytes.size() - hashed);
+    const auto hash_up_to = [&](std::size_t to) {
+      XXH3_64bits_update(&hash, bytes.data() + hashed, to - hashed);
+      hashed = to;
+    };
+    const auto take = [&](std::string_view line, std::uint64_t offset) -> Status {
+      // In the wake of the lines, while the memory is at hand.
+      if (packing == Packing::kPlain && offset - hashed >= kHashChunk) hash_up_to(offset);
+      return take_line(path, ++line_number, line, offset);
+    };
+    ANTDT_TRY(const std::string points, scan_lines(file, take));
+    hash_up_to(bytes.size());
     indexed.fingerprint = fmt::format("{:016x}", XXH3_64bits_digest(&hash));
+    indexed.points_bytes = points.size();
+    writer_.add_points(points);
     indexed.records = writer_.records() - indexed.first_record;
     meta_.files.push_back(std::move(indexed));
     return {};
@@ -106,7 +122,7 @@ class TextPass {
     std::string problem;
     if (!format_.parse(line, row_)) {
       problem = row_.problem;
-    } else {
+    } else if (format_.has_label()) {
       problem = labels_.learn(row_.label);
     }
     if (!problem.empty()) return bad_row(path, number, line, problem);
@@ -152,12 +168,34 @@ class TextPass {
   std::string quarantine_, first_bad_;
 };
 
-// The name of an index in the cache: depends on everything that makes two indexes differ, except
-// the contents of the files.
-std::string cache_key(const DataConfig& config, const Index* train) {
+// The data files as an index lists them.
+std::vector<std::string> files_of(const DataConfig& config) {
+  if (config.format != "idx") return config.paths;
+  std::vector<std::string> files;
+  for (std::size_t i = 0; i < std::min(config.paths.size(), config.label_paths.size()); ++i) {
+    files.push_back(config.paths[i]);
+    files.push_back(config.label_paths[i]);
+  }
+  return files;
+}
+
+std::filesystem::path folder_of(const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  return folder.empty() ? "." : folder;
+}
+
+// The name of an index: depends on everything that makes two indexes differ, except the contents of
+// the files. Beside the data it is the same on hosts that have them under another path.
+std::string name_of(const DataConfig& config, const Index* train) {
   std::string text = built_by(config) + "\n";
-  for (const std::string& path : config.paths) text += path + "\n";
-  for (const std::string& path : config.label_paths) text += path + "\n";
+  const auto add = [&](const std::string& path) {
+    text += config.index_beside
+                ? std::filesystem::path(path).lexically_relative(folder_of(config.paths[0])).string()
+                : path;
+    text += "\n";
+  };
+  for (const std::string& path : config.paths) add(path);
+  for (const std::string& path : config.label_paths) add(path);
   if (train != nullptr) {
     text += fmt::format("classes {}", train->meta().classes);
     for (const std::string& name : train->meta().class_names) text += "\n" + name;
@@ -165,20 +203,39 @@ std::string cache_key(const DataConfig& config, const Index* train) {
   return fingerprint_of(std::string_view(text));
 }
 
+std::string quarantine_of(const std::string& path) { return path + ".quarantine"; }
+
 Status build(const DataConfig& config, const Index* train, const std::string& path) {
-  ANTDT_TRY(IndexWriter writer, IndexWriter::create(path + ".idx"));
+  // Who can read the data can read what lies beside them.
+  ANTDT_TRY(IndexWriter writer,
+            IndexWriter::create(path + ".idx", config.index_beside ? 0644 : 0600));
   if (config.format == "idx") return build_idx(config, writer);
   const std::unique_ptr<RowFormat> format = make_row_format(config);
-  return TextPass(config, *format, train, writer).run(path + ".quarantine");
+  return TextPass(config, *format, train, writer).run(quarantine_of(path));
 }
 
 std::optional<Index> open_valid(const DataConfig& config, const std::string& path) {
   auto index = Index::open(path + ".idx");
-  if (!index || index->meta().built_by != built_by(config) || !index->matches_files()) return {};
-  if (index->meta().quarantined > 0 && ::access(index->meta().quarantine_file.c_str(), F_OK) != 0) {
-    return {};
+  if (!index) return {};
+  index->set_paths(files_of(config));
+  if (index->meta().built_by != built_by(config) || !index->matches_files()) return {};
+  if (index->meta().quarantined > 0) {
+    index->set_quarantine_file(quarantine_of(path));
+    if (::access(index->meta().quarantine_file.c_str(), F_OK) != 0) return {};
   }
   return std::move(*index);
+}
+
+Status check_writable(const DataConfig& config, const std::string& directory) {
+  Status made = make_directories(directory, config.index_beside ? 0755 : 0700);
+  if (made && ::access(directory.c_str(), W_OK) == 0) return {};
+  const std::string why = made ? std::string("it is not writable") : made.error().message;
+  return fail(ErrorKind::kUsage,
+              "the index of {} cannot be built in {}: {}. {}", config.paths[0], directory, why,
+              config.index_beside
+                  ? "Let somebody build it who may write there, or keep it in each user's cache: "
+                    "[data] index = \"cache\""
+                  : "XDG_CACHE_HOME says where indexes are kept");
 }
 
 // Waits for the process that builds the same index. A process that dies releases the lock.
@@ -210,6 +267,7 @@ std::string built_by(const DataConfig& config) {
 }
 
 std::unique_ptr<RowFormat> make_row_format(const DataConfig& config) {
+  if (config.format == "lines") return std::make_unique<LinesFormat>();
   if (config.format == "criteo") return std::make_unique<CriteoFormat>();
   if (config.format == "csv") {
     return std::make_unique<CsvFormat>(config.columns, config.separator, config.header);
@@ -219,9 +277,11 @@ std::unique_ptr<RowFormat> make_row_format(const DataConfig& config) {
 
 Result<Index> ensure_index(const DataConfig& config, const std::string& cache_dir,
                            const Index* train) {
-  ANTDT_RETURN_IF_ERROR(make_directories(cache_dir, 0700));
-  const std::string path = cache_dir + "/" + cache_key(config, train);
+  const std::string directory =
+      config.index_beside ? (folder_of(config.paths[0]) / kBeside).string() : cache_dir;
+  const std::string path = directory + "/" + name_of(config, train);
   if (auto index = open_valid(config, path)) return std::move(*index);
+  ANTDT_RETURN_IF_ERROR(check_writable(config, directory));
   ANTDT_TRY(const FileLock held, lock(path));
   if (auto index = open_valid(config, path)) return std::move(*index);
   ANTDT_RETURN_IF_ERROR(build(config, train, path));

@@ -59,17 +59,23 @@ void MappedFile::expect_sequential() const {
   if (data_ != nullptr) ::madvise(const_cast<char*>(data_), size_, MADV_SEQUENTIAL);
 }
 
-Result<MappedFile> open_data_file(const std::string& path) {
+Result<MappedFile> open_text_file(const std::string& path) {
   ANTDT_TRY(MappedFile file, MappedFile::open(path));
   if (file.bytes().empty()) {
     return fail(ErrorKind::kUsage, "{} is empty: take it out of [data], or put the data there",
                 path);
   }
-  if (file.bytes().starts_with("\x1f\x8b")) {
+  return file;
+}
+
+Result<MappedFile> open_unpacked_file(const std::string& path) {
+  ANTDT_TRY(MappedFile file, open_text_file(path));
+  const bool gzip = file.bytes().starts_with("\x1f\x8b");
+  if (gzip || file.bytes().starts_with("\x28\xb5\x2f\xfd")) {
     return fail(ErrorKind::kUsage,
-                "{} is compressed; records are read from the middle of files, so unpack it "
-                "('gunzip -k {}') and name the unpacked file",
-                path, path);
+                "{} is packed; in this format records are read from the middle of files, so unpack "
+                "it ('{} {}') and name the unpacked file",
+                path, gzip ? "gunzip -k" : "zstd -d", path);
   }
   return file;
 }

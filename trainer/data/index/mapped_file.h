@@ -34,7 +34,10 @@ class MappedFile {
   std::int64_t ctime_ns_ = 0;
 };
 
-// Opens a file of a data set. If it is empty or compressed, the error (kUsage) says what to do.
-[[nodiscard]] Result<MappedFile> open_data_file(const std::string& path);
+// Opens a file of a data set; it may be packed (content/). If it is empty, the error (kUsage) says
+// what to do.
+[[nodiscard]] Result<MappedFile> open_text_file(const std::string& path);
+// The same for what is read where it is mapped: if it is packed, the error says what to do.
+[[nodiscard]] Result<MappedFile> open_unpacked_file(const std::string& path);
 
 }  // namespace antdt::data

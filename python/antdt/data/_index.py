@@ -1,0 +1,177 @@
+"""Indexes of data sets, kept in the user's cache or beside the data. The same rules as libantdt's.
+
+A file, written beside its place and renamed, so that nobody sees half of one:
+
+    "ANTDTPY1"                                      8 bytes
+    size of the description, then of the columns    2 x u64, little-endian
+    description: JSON                               kind, version, what it was made of, sizes of columns
+    columns                                         u64 each, 8-aligned, then bytes
+    BLAKE2b of all before                           16 bytes
+
+It is valid as long as the checksum is right, this release would build it in the same way, and what it was
+made of has not changed: of files the size, the time of change, and a checksum of their head and tail; of
+directories the time of change. Processes that come while it is built wait for that.
+"""
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import mmap
+import os
+import struct
+import tempfile
+from array import array
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
+
+_MAGIC = b"ANTDTPY1"
+_SAMPLE = 65536
+_HASH_BYTES = 16
+
+
+def check_place(place: str) -> None:
+    if place not in ("cache", "beside"):
+        raise ValueError(f"index={place!r}; it must be \"cache\" or \"beside\"")
+
+
+def cache_folder() -> str:
+    for base, below in ((os.environ.get("XDG_CACHE_HOME", ""), "antdt/index"),
+                        (os.environ.get("HOME", ""), ".cache/antdt/index")):
+        if base.startswith("/"):
+            return os.path.join(base, below)
+    return f"/tmp/antdt-index-{os.getuid()}"
+
+
+def _digest(*parts: bytes) -> "hashlib._Hash":
+    digest = hashlib.blake2b(digest_size=_HASH_BYTES)
+    for part in parts:
+        digest.update(part)
+    return digest
+
+
+def state_of(path: str) -> List[Any]:
+    """What tells that a file or a directory has changed: [size, time in ns, checksum]."""
+    if os.path.isdir(path):
+        return [0, os.stat(path).st_mtime_ns, ""]
+    with open(path, "rb") as file:
+        info = os.fstat(file.fileno())
+        head = file.read(_SAMPLE)
+        file.seek(max(0, info.st_size - _SAMPLE))
+        return [info.st_size, info.st_mtime_ns, _digest(head, file.read(_SAMPLE)).hexdigest()]
+
+
+@dataclass
+class Built:
+    """What a pass over the data found."""
+
+    states: Dict[str, List[Any]]      # of files and directories whose change makes it invalid, before
+    columns: Dict[str, "array[int]"]  # of type "Q"
+    bytes: bytes = b""
+    about: Any = None                 # anything that JSON can say
+
+
+class Index:
+    """An index that was read. columns: name -> u64 values, in memory that is mapped."""
+
+    def __init__(self, description: Any, memory: memoryview) -> None:
+        self.about = description["about"]
+        self.fingerprint: str = description["fingerprint"]
+        self.columns: Dict[str, memoryview] = {}
+        at = 0
+        for name, count in description["columns"]:
+            self.columns[name] = memory[at:at + 8 * count].cast("Q")
+            at += 8 * count
+        self.bytes = memory[at:]
+
+
+def _parse(path: str) -> Any:
+    """(description, memory of the columns) of a whole index file; ValueError for anything else."""
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size < len(_MAGIC) + 16 + _HASH_BYTES:
+            raise ValueError("too short")
+        whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    described, columns = struct.unpack_from("<2Q", whole, len(_MAGIC))
+    begin = len(_MAGIC) + 16
+    if bytes(whole[:len(_MAGIC)]) != _MAGIC or begin + described + columns + _HASH_BYTES != size:
+        raise ValueError("no index")
+    if _digest(whole[:-_HASH_BYTES]).digest() != bytes(whole[-_HASH_BYTES:]):  # type: ignore[arg-type]
+        raise ValueError("damaged")
+    description = json.loads(bytes(whole[begin:begin + described]))
+    return description, whole[begin + described:size - _HASH_BYTES]
+
+
+def _open_valid(path: str, kind: str, base: str) -> Optional[Index]:
+    try:
+        description, memory = _parse(path)
+        if description["kind"] != kind:
+            return None
+        for name, state in description["sources"]:
+            if state_of(os.path.join(base, name)) != state:
+                return None
+        return Index(description, memory)
+    except (OSError, ValueError):
+        return None
+
+
+def _encode(kind: str, base: str, built: Built) -> bytes:
+    sources = [[os.path.relpath(path, base), state] for path, state in built.states.items()]
+    # Times differ between hosts that have copies; sizes and contents do not.
+    said = json.dumps([kind, [[name, state[0], state[2]] for name, state in sources], built.about])
+    columns = b"".join(values.tobytes() for values in built.columns.values()) + built.bytes
+    text = json.dumps({
+        "kind": kind, "sources": sources, "about": built.about,
+        "fingerprint": _digest(said.encode(), columns).hexdigest(),
+        "columns": [[name, len(values)] for name, values in built.columns.items()]}).encode()
+    text += b" " * (-len(text) % 8)
+    whole = _MAGIC + struct.pack("<2Q", len(text), len(columns)) + text + columns
+    return whole + _digest(whole).digest()
+
+
+def _write(path: str, data: bytes, mode: int) -> None:
+    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".new-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            os.fchmod(file.fileno(), mode)
+        os.rename(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+@contextlib.contextmanager
+def _locked(path: str) -> Iterator[None]:
+    """Ends with the process, however that ends."""
+    with open(path + ".lock", "ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def cached(kind: str, paths: Sequence[str], place: str, build: Callable[[], Built]) -> Index:
+    """The index of `paths`: the valid one that is there, or a new one. `kind` says what is built and how,
+    with a version, which is to be raised when the same data would make another index."""
+    check_place(place)
+    base = os.path.dirname(paths[0])
+    beside = place == "beside"
+    folder = os.path.join(base, ".antdt-index") if beside else cache_folder()
+    names = [os.path.relpath(path, base) for path in paths] if beside else list(paths)
+    path = os.path.join(folder, _digest(json.dumps([kind, names]).encode()).hexdigest() + ".pyidx")
+    found = _open_valid(path, kind, base)
+    if found is not None:
+        return found
+    try:
+        os.makedirs(folder, 0o755 if beside else 0o700, exist_ok=True)
+        with _locked(path):
+            found = _open_valid(path, kind, base)
+            if found is None:
+                _write(path, _encode(kind, base, build()), 0o644 if beside else 0o600)
+    except PermissionError as error:
+        raise PermissionError(
+            f"the index of {paths[0]} cannot be written to {folder}: {error}. Let somebody build it who "
+            f"may write there, or use index=\"cache\"") from error
+    return found if found is not None else Index(*_parse(path))

@@ -1,0 +1,22 @@
+// The one pass over a data file.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+#include "trainer/data/index/mapped_file.h"
+
+namespace antdt::data {
+
+// A line without its end (LF or CR LF), and where in the content it begins. An error ends the pass.
+using TakeLine = std::function<Status(std::string_view line, std::uint64_t offset)>;
+
+// Calls `take` for each line of the file's content, unpacked if it is packed; what is behind the
+// last line end is a line unless it is empty. Answers the file's encoded access points (points.h),
+// empty for a plain file.
+[[nodiscard]] Result<std::string> scan_lines(const MappedFile& file, const TakeLine& take);
+
+}  // namespace antdt::data

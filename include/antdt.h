@@ -356,11 +356,11 @@ ANTDT_API void antdt_loose_close(antdt_loose* loose);
 
 /* ------------------------------------------------------------------------------------ data */
 
-/* Text files as numbered records: record i is line i, the files in their order, from 0. Files may be
- * packed by gzip or zstd. An index says where each record begins, so that any of them is read
- * without what is before it; it is built in one pass when there is none yet (docs/data.md). Needs no
- * job. A handle is for one thread at a time. A child that was forked may use its copy, if no other
- * thread was in a call. */
+/* Text files as numbered records: record i is line i, the files in their order, from 0. Files may
+ * be packed by gzip or zstd. An index says where each record begins, so that any of them is read
+ * without what is before it; it is built in one pass when there is none yet (docs/data.md). Needs
+ * no job. A handle is for one thread at a time. A child that was forked may use its copy, if no
+ * other thread was in a call. */
 typedef struct antdt_data antdt_data;
 
 enum {
@@ -399,8 +399,9 @@ typedef struct antdt_data_records {
   uint64_t count;
 } antdt_data_records;
 
-/* These records, in this order. What `read` points to is valid until the next call with this handle.
- * ANTDT_USAGE: there is no such record; ANTDT_CONFIG: a file is not the one that was indexed. */
+/* These records, in this order. What `read` points to is valid until the next call with this
+ * handle. ANTDT_USAGE: there is no such record; ANTDT_CONFIG: a file is not the one that was
+ * indexed. */
 ANTDT_API int antdt_data_read(antdt_data* data, const uint64_t* records, uint64_t count,
                               antdt_data_records* read);
 ANTDT_API void antdt_data_close(antdt_data* data);

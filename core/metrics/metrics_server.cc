@@ -34,6 +34,19 @@ ssize_t receive(const OwnedFd& fd, std::array<char, 4096>& into) {
   }
 }
 
+Result<OwnedFd> open_listener(const std::string& end_point) {
+  const auto refused = [&](const std::string& why) {
+    return fail(ErrorKind::kUsage, "metrics cannot be served at {}: {}", end_point, why);
+  };
+  if (!is_end_point(end_point, /*any=*/true)) {
+    return refused("it is no address and port, such as 127.0.0.1:9400");
+  }
+  auto listener = listen_tcp(host_of(end_point), port_of(end_point));
+  if (listener) return listener;
+  return refused(fmt::format("{}; choose an address of this machine and a port that is free",
+                             listener.error().message));
+}
+
 bool only_later() { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
 }  // namespace
@@ -42,21 +55,15 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::listen(EventLoop& loop,
                                                              const std::string& end_point,
                                                              std::function<std::string()> content,
                                                              Duration patience) {
-  const auto refused = [&](const std::string& why) {
-    return fail(ErrorKind::kUsage, "metrics cannot be served at {}: {}", end_point, why);
-  };
-  if (!is_end_point(end_point, /*any=*/true)) {
-    return refused("it is no address and port, such as 127.0.0.1:9400");
-  }
-  auto listener = listen_tcp(host_of(end_point), port_of(end_point));
-  if (!listener) {
-    return refused(fmt::format("{}; choose an address of this machine and a port that is free",
-                               listener.error().message));
-  }
-  auto address = local_address(*listener);
-  if (!address) return refused(address.error().message);
+  ANTDT_TRY(OwnedFd listener, open_listener(end_point));
+  ANTDT_TRY(std::string address, local_address(listener));
   return std::unique_ptr<MetricsServer>(new MetricsServer(
-      loop, std::move(*listener), std::move(*address), std::move(content), patience));
+      loop, std::move(listener), std::move(address), std::move(content), patience));
+}
+
+Status MetricsServer::check(const std::string& end_point) {
+  ANTDT_TRY([[maybe_unused]] const OwnedFd listener, open_listener(end_point));
+  return {};
 }
 
 MetricsServer::MetricsServer(EventLoop& loop, OwnedFd listener, std::string address,

@@ -33,6 +33,8 @@ class MetricsServer {
   [[nodiscard]] static Result<std::unique_ptr<MetricsServer>> listen(
       EventLoop& loop, const std::string& end_point, std::function<std::string()> content,
       Duration patience = kPatience);
+  // The same error if one cannot listen there now.
+  [[nodiscard]] static Status check(const std::string& end_point);
   ~MetricsServer();
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;

@@ -38,6 +38,7 @@ void HookDesk::tick() {
     if (const auto how = hook_->tick([this](const std::string& words) { write_log(words); })) {
       end(*how);
     } else if (queue_.overdue(shell_.loop.now())) {
+      dying_.push_back(hook_->pid());
       end(fmt::format("was ended because it took longer than {} s",
                       std::chrono::floor<std::chrono::seconds>(ctl::HookQueue::kPatience).count()));
     }
@@ -61,7 +62,6 @@ void HookDesk::start(const ctl::HookQueue::Call& call) {
 
 // `how` is empty if all is well.
 void HookDesk::end(const std::string& how) {
-  if (hook_) dying_.push_back(hook_->pid());
   hook_.reset();
   queue_.hook_ended();
   if (how.empty()) {
@@ -69,7 +69,8 @@ void HookDesk::end(const std::string& how) {
     return;
   }
   log_warn("the hook {}", how);
-  if (std::exchange(failed_, true)) return;
+  // The summary of an ended job is the last of its files.
+  if (std::exchange(failed_, true) || shell_.ended) return;
   shell_.note("hook", fmt::format("the program of [hooks] event {}: the event was not told as it "
                                   "should be, and the job goes on; what the program wrote is in "
                                   "{}/hooks.log",

@@ -38,8 +38,8 @@ class HookDesk {
   Shell& shell_;
   ctl::HookQueue queue_;
   std::unique_ptr<EventHook> hook_;
-  std::vector<pid_t> dying_;
-  bool failed_ = false;  // the last call failed, which was told
+  std::vector<pid_t> dying_;  // hooks that were killed, until nothing is left of them
+  bool failed_ = false;       // the last call failed, which was told
   std::shared_ptr<RotatingFile> log_;
   std::function<void()> then_;
 };

@@ -18,7 +18,7 @@ Status MetricsDesk::listen() {
   const Status listening = try_to_listen();
   if (listening) return {};
   if (!shell_.options.is_restart) {
-    return fail(ErrorKind::kUsage, "[metrics] listen: {}; or remove the line",
+    return fail(ErrorKind::kUsage, "metrics.listen: {}; or remove the line",
                 listening.error().message);
   }
   shell_.note("metrics", fmt::format("{}; the job goes on without, and tries again every {} s",

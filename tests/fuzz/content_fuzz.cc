@@ -1,5 +1,6 @@
-// A data file, plain or packed, and access points to it as an index may have them. The lines that the
-// pass over the file finds are read again, from the access points that it found; each is as it was.
+// A data file, plain or packed, and access points to it as an index may have them. The lines that
+// the pass over the file finds are read again, from the access points that it found; each is as it
+// was.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -29,10 +30,11 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   const auto mapped = data::MappedFile::open(file.path());
   ANTDT_CHECK(mapped.has_value(), "{}", mapped.error().message);
   Lines lines;
-  const auto found = scan_lines(*mapped, [&](std::string_view line, std::uint64_t offset) -> Status {
-    if (lines.size() < 1000) lines.emplace_back(line, offset);
-    return {};
-  });
+  const auto found =
+      scan_lines(*mapped, [&](std::string_view line, std::uint64_t offset) -> Status {
+        if (lines.size() < 1000) lines.emplace_back(line, offset);
+        return {};
+      });
   if (found) {
     auto points = data::decode_points(*found, mapped->bytes().size());
     ANTDT_CHECK(points.has_value(), "own points are refused: {}", points.error().message);

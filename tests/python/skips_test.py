@@ -78,19 +78,19 @@ class Skips(kills.Kills, python_jobs.PythonJobs):
         run = self.run_job(self.toml("skips.py", 2900, 0.0, records=2900, workers=2, epochs=1))
         self.assert_done(run)
         [epoch] = self.audit(run.dir)
-        reasons = [{"reason": "torn", "records": 100}, {"reason": "busy", "records": 90}]
+        reasons = [{"reason": "torn", "records": 100}, {"reason": "busy", "records": 45}]
         self.assertCountEqual(epoch["skipped_by_program"], reasons)
-        self.assertEqual((epoch["once"], epoch["skipped"]), (2710, 190))
+        self.assertEqual((epoch["once"], epoch["skipped"]), (2755, 145))
         table = self.antdt("data", "audit", run.dir).stdout
         self.assertIn("epoch 0: the program skipped 100: torn", table)
-        self.assertIn("190 samples skipped by the program, see RUN/skipped-*.jsonl: torn (100), busy (90)",
+        self.assertIn("145 samples skipped by the program, see RUN/skipped-*.jsonl: torn (100), busy (45)",
                       run.out + run.err)
         self.assert_nothing_left()
 
     def test_a_world_of_one_skips_as_well(self):
         done = self.run_alone(python_jobs.PROGRAMS / "skips.py", 2900, 0.0)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(int(done.stdout.split()[-1]), 2 * 2710)
+        self.assertEqual(int(done.stdout.split()[-1]), 2 * 2755)
 
 
 if __name__ == "__main__":

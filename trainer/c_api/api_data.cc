@@ -36,8 +36,9 @@ Result<std::unique_ptr<antdt_data>> open_lines(const antdt_data_options& options
     config.paths.emplace_back(options.paths[i]);
   }
   const bool told = options.cache_dir != nullptr && *options.cache_dir != 0;
-  ANTDT_TRY(data::Index index,
-            data::ensure_index(config, told ? options.cache_dir : data::default_cache_dir(), nullptr));
+  ANTDT_TRY(
+      data::Index index,
+      data::ensure_index(config, told ? options.cache_dir : data::default_cache_dir(), nullptr));
   ANTDT_TRY(data::LineFiles lines, data::LineFiles::open(std::move(index)));
   return std::make_unique<antdt_data>(std::move(lines));
 }
@@ -96,8 +97,9 @@ int antdt_data_read(antdt_data* data, const uint64_t* records, uint64_t count,
     data->ends.clear();
     for (std::uint64_t i = 0; i < count; ++i) {
       if (records[i] >= data->lines.records()) {
-        return failed(ANTDT_USAGE, fmt::format("antdt_data_read: there is no record {}: there are {}",
-                                               records[i], data->lines.records()));
+        return failed(ANTDT_USAGE,
+                      fmt::format("antdt_data_read: there is no record {}: there are {}",
+                                  records[i], data->lines.records()));
       }
       const auto line = data->lines.line(records[i]);
       if (!line) return failed(line.error());

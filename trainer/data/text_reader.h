@@ -4,11 +4,11 @@
 #include <memory>
 
 #include "trainer/data/dataset.h"
-#include "trainer/data/line_files.h"
 #include "trainer/data/formats/features.h"
 #include "trainer/data/formats/labels.h"
 #include "trainer/data/formats/row_format.h"
 #include "trainer/data/index/index.h"
+#include "trainer/data/line_files.h"
 
 namespace antdt::data {
 

@@ -6,6 +6,7 @@
 
 #include "antdtd/host/host.h"
 #include "core/ids.h"
+#include "core/metrics/metrics_server.h"
 #include "core/os/fs.h"
 #include "jobd/programs/job_spec.h"
 #include "launcher/commands/run/ask_program.h"
@@ -75,6 +76,7 @@ Result<Prepared> complete(transport::Context& context, Prepared prepared,
   ANTDT_RETURN_IF_ERROR(find_programs_of(prepared.config));
   if (prepared.config.cluster.hosts.empty()) ANTDT_RETURN_IF_ERROR(ask_program(prepared.config));
   ANTDT_RETURN_IF_ERROR(launcher::check_run_directory(options));
+  ANTDT_RETURN_IF_ERROR(check_metrics_address(prepared.config));
   ANTDT_TRY(prepared.hosts, find_hosts(context, prepared.config));
   ANTDT_TRY(prepared.places, launcher::place(prepared.hosts, prepared.config.roles));
   prepared.config.roles.worker.count = static_cast<std::uint32_t>(prepared.places.workers.size());
@@ -82,6 +84,13 @@ Result<Prepared> complete(transport::Context& context, Prepared prepared,
 }
 
 }  // namespace
+
+Status check_metrics_address(const launcher::JobConfig& config) {
+  if (config.metrics.listen.empty()) return {};
+  const Status free = metrics::MetricsServer::check(config.metrics.listen);
+  if (free) return {};
+  return fail(ErrorKind::kUsage, "metrics.listen: {}; or remove the line", free.error().message);
+}
 
 Status find_own_programs(launcher::JobConfig& config) {
   const auto find = [&](const char* key, std::string& program) -> Status {

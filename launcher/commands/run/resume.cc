@@ -221,6 +221,7 @@ Result<int> resume(const ResumeOptions& options) {
   ANTDT_TRY(const launcher::RunControl before, launcher::read_control(run_dir));
   ANTDT_TRY(const launcher::ChangedConfig changed, settings(run_dir, options.set));
   const launcher::JobConfig& config = changed.config;
+  ANTDT_RETURN_IF_ERROR(check_metrics_address(config));
   ANTDT_RETURN_IF_ERROR(options.from_checkpoint ? check_keeps_checkpoints(config)
                                                 : check_journal(run_dir, before.state_dir));
   ANTDT_RETURN_IF_ERROR(check_data(run_dir, config));

@@ -13,8 +13,8 @@ namespace antdt::fuzz {
 
 // `words` are the offsets of `records` records, then vocabulary keys; `points` the access points of
 // the packed files.
-inline std::string index_file(std::string_view words, std::uint64_t records,
-                              std::string_view meta, std::string_view points = "") {
+inline std::string index_file(std::string_view words, std::uint64_t records, std::string_view meta,
+                              std::string_view points = "") {
   const std::string inside = std::string(words).append(points).append(meta);
   const std::string hash = data::fingerprint_of(inside);
   std::array<std::uint64_t, 5> footer{records, words.size() / 8 - records, points.size(),

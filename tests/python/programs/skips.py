@@ -1,6 +1,6 @@
 """Trains a module with a counter for each record, to which each step adds how often the record was in it,
 and skips records that cannot be used (skips_test.py): some always, others in every second attempt of a
-worker only. At the end of a job a counter is the number of epochs in which its record was trained.
+worker. At the end of a job a counter is the number of epochs in which its record was trained.
 Usage: skips.py RECORDS DELAY"""
 import os
 import sys
@@ -17,7 +17,7 @@ attempt = int(os.environ.get("ANTDT_ATTEMPT", "1"))
 def reason_of(record):
     if record % 29 == 0:
         return "torn"
-    return "busy" if record % 31 == 0 and attempt % 2 == 1 else None
+    return "busy" if record % 31 == 0 and (record // 31 + attempt) % 2 else None
 
 
 class Numbers(torch.utils.data.Dataset):

@@ -120,9 +120,8 @@ TEST_F(ContentTest, ALineOfAZstdFileIsReadFromTheBeginningOfItsFrame) {
 TEST_F(ContentTest, FramesOfPzstdThatAreToBeSkippedAreSkipped) {
   const std::string text = text_of(100'000);
   const std::string skipped("\x50\x2a\x4d\x18\x04\0\0\0abcd", 12);
-  expect_all_lines_anywhere(skipped + zstd(text.substr(0, 5000)) + skipped +
-                                zstd(text.substr(5000)) + skipped,
-                            text, 1);
+  expect_all_lines_anywhere(
+      skipped + zstd(text.substr(0, 5000)) + skipped + zstd(text.substr(5000)) + skipped, text, 1);
 }
 
 TEST_F(ContentTest, LinesLongerThanWhatIsUnpackedAtOnceAreWhole) {
@@ -143,8 +142,8 @@ TEST_F(ContentTest, APlainFileHasNoAccessPoints) {
 TEST_F(ContentTest, AFileThatIsCutShortIsNamed) {
   const std::string text = text_of(3 << 20);
   for (const std::string& packed : {gzip(text), zstd_frames(text, 300'000)}) {
-    for (const std::size_t size : {packed.size() - 1, packed.size() - 9, packed.size() / 2,
-                                   std::size_t{11}}) {
+    for (const std::size_t size :
+         {packed.size() - 1, packed.size() - 9, packed.size() / 2, std::size_t{11}}) {
       scan(file("cut", packed.substr(0, size)));
       EXPECT_THAT(error_, AllOf(HasSubstr("cut cannot be unpacked"), HasSubstr("cut short")))
           << size;
@@ -184,7 +183,9 @@ TEST_F(ContentTest, AZstdFrameTooLongToBeUnpackedForOneRecordIsRefusedWithAWayOu
 TEST_F(ContentTest, ArchivesThatHaveNoMiddleAreRefused) {
   scan(file("a.bz2", "BZh91AY&SY1234"));
   EXPECT_THAT(error_, HasSubstr("bunzip2"));
-  scan(file("a.xz", std::string("\xfd" "7zXZ\0\0", 7)));
+  scan(file("a.xz", std::string("\xfd"
+                                "7zXZ\0\0",
+                                7)));
   EXPECT_THAT(error_, HasSubstr("xz -dc"));
 }
 

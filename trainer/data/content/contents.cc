@@ -25,8 +25,8 @@ Result<std::string_view> Contents::line(std::size_t number, std::uint64_t offset
     return fail(ErrorKind::kCorrupt, "{} has no line at byte {}", of.file.path(), offset);
   }
   if (of.points.packing != Packing::kPlain) return packed_line(number, offset);
-  const std::string_view rest = of.file.bytes().substr(std::min<std::uint64_t>(
-      offset, of.file.bytes().size()));
+  const std::string_view rest =
+      of.file.bytes().substr(std::min<std::uint64_t>(offset, of.file.bytes().size()));
   return without_return(rest.substr(0, rest.find('\n')));
 }
 
@@ -68,8 +68,8 @@ Result<std::string_view> Contents::piece(std::size_t number, std::uint64_t index
 Status Contents::move_to(std::size_t number, std::uint64_t index) {
   const File& of = files_[number];
   const AccessPoint& from = of.points.before(index * kPiece);
-  const bool on_the_way = unpacker_ != nullptr && next_.first == number &&
-                          next_.second <= index && next_.second * kPiece >= from.out;
+  const bool on_the_way = unpacker_ != nullptr && next_.first == number && next_.second <= index &&
+                          next_.second * kPiece >= from.out;
   if (on_the_way) return {};
   ANTDT_TRY(unpacker_, unpack(of.points.packing, of.file.path(), of.file.bytes(), from));
   // To the first piece that begins at the point or behind it.

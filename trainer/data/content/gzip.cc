@@ -10,11 +10,11 @@ namespace antdt::data {
 namespace {
 
 constexpr std::size_t kWindow = 32768;
-constexpr std::size_t kTrailer = 8;  // CRC and length of a member
+constexpr std::size_t kTrailer = 8;                   // CRC and length of a member
 constexpr std::size_t kSlice = std::size_t{1} << 30;  // zlib counts in 32 bits
-constexpr int kMember = 15 + 16;  // with gzip's header and trailer
-constexpr int kInside = -15;      // without
-constexpr int kIdleCalls = 8;     // that neither read nor write; zlib holds 4 bytes at most
+constexpr int kMember = 15 + 16;                      // with gzip's header and trailer
+constexpr int kInside = -15;                          // without
+constexpr int kIdleCalls = 8;  // that neither read nor write; zlib holds 4 bytes at most
 
 class Gzip final : public Unpacker {
  public:
@@ -39,7 +39,8 @@ class Gzip final : public Unpacker {
   Result<std::size_t> read(std::span<char> out) override {
     std::size_t done = 0;
     while (done < out.size() && !ended_) {
-      ANTDT_TRY(const std::size_t more, some(out.subspan(done, std::min(out.size() - done, kSlice))));
+      ANTDT_TRY(const std::size_t more,
+                some(out.subspan(done, std::min(out.size() - done, kSlice))));
       done += more;
     }
     return done;
@@ -50,9 +51,9 @@ class Gzip final : public Unpacker {
   [[nodiscard]] Status enter(const AccessPoint& from) {
     std::array<unsigned char, kWindow> window{};
     const std::size_t size =
-        from.window.empty() ? 0
-                            : ZSTD_decompress(window.data(), window.size(), from.window.data(),
-                                              from.window.size());
+        from.window.empty()
+            ? 0
+            : ZSTD_decompress(window.data(), window.size(), from.window.data(), from.window.size());
     if (ZSTD_isError(size) != 0) return damaged("its index is damaged");
     if (from.bits > 0) {
       const int shared = static_cast<unsigned char>(packed_[from.in - 1]) >> (8 - from.bits);
@@ -120,8 +121,8 @@ class Gzip final : public Unpacker {
 
   [[nodiscard]] tl::unexpected<Error> damaged(std::string_view why) const {
     return fail(ErrorKind::kCorrupt,
-                "{} cannot be unpacked at byte {}: {}. Try 'gzip -t' on it, and copy it again", path_,
-                in_, why);
+                "{} cannot be unpacked at byte {}: {}. Try 'gzip -t' on it, and copy it again",
+                path_, in_, why);
   }
 
   std::string path_;

@@ -40,14 +40,16 @@ Result<std::string> scan_lines(const MappedFile& file, const TakeLine& take) {
   }
   PointsBuilder points(packing);
   ANTDT_TRY(const auto unpacker, unpack(packing, file.path(), file.bytes(), {}, &points));
-  std::string text;           // a line that is not whole yet, and what was unpacked behind it
+  std::string text;          // a line that is not whole yet, and what was unpacked behind it
   std::uint64_t offset = 0;  // of text
   std::size_t searched = 0;  // without a line end
   while (true) {
     const std::size_t kept = text.size();
     if (kept > kLongestLine) {
-      return fail(ErrorKind::kUsage, "{} has a line of more than {} MiB at byte {} of its content: "
-                  "is this text?", file.path(), kLongestLine >> 20, offset);
+      return fail(ErrorKind::kUsage,
+                  "{} has a line of more than {} MiB at byte {} of its content: "
+                  "is this text?",
+                  file.path(), kLongestLine >> 20, offset);
     }
     text.resize(kept + PointsBuilder::kSpan);
     ANTDT_TRY(const std::size_t more, unpacker->read(std::span(text).subspan(kept)));

@@ -44,7 +44,8 @@ Result<Packing> packing_of(const std::string& path, std::string_view bytes) {
                 "('bunzip2 -c {} | gzip > …')",
                 path, path);
   }
-  if (bytes.starts_with("\xfd" "7zXZ")) {
+  if (bytes.starts_with("\xfd"
+                        "7zXZ")) {
     return fail(ErrorKind::kUsage,
                 "{} is packed by xz, whose files are not read: pack it by gzip or zstd "
                 "('xz -dc {} | gzip > …')",
@@ -54,10 +55,9 @@ Result<Packing> packing_of(const std::string& path, std::string_view bytes) {
 }
 
 const AccessPoint& Points::before(std::uint64_t out) const {
-  const auto after = std::upper_bound(points.begin(), points.end(), out,
-                                      [](std::uint64_t at, const AccessPoint& p) {
-                                        return at < p.out;
-                                      });
+  const auto after =
+      std::upper_bound(points.begin(), points.end(), out,
+                       [](std::uint64_t at, const AccessPoint& p) { return at < p.out; });
   ANTDT_CHECK(after != points.begin(), "no access point before byte {}", out);
   return *std::prev(after);
 }
@@ -81,8 +81,8 @@ Result<Points> decode_points(std::string_view encoded, std::uint64_t file_bytes)
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto [out, in, at, rest] = words_at(encoded, kHead + i * kPlace);
     const std::uint64_t size = rest & 0xffffffff;
-    AccessPoint point{out, in, (rest >> 40 & 1) != 0, static_cast<std::uint8_t>(rest >> 32 & 0xff),
-                      {}};
+    AccessPoint point{
+        out, in, (rest >> 40 & 1) != 0, static_cast<std::uint8_t>(rest >> 32 & 0xff), {}};
     if (at > windows.size() || size > windows.size() - at) return broken();
     point.window = windows.substr(at, size);
     const bool first = decoded.points.empty();
@@ -112,8 +112,8 @@ void PointsBuilder::add(AccessPoint point, std::string_view window) {
 
 std::string PointsBuilder::encode(std::uint64_t content_bytes) const {
   std::string text;
-  append(text, {static_cast<std::uint64_t>(packing_), content_bytes, points_.size(),
-                windows_.size()});
+  append(text,
+         {static_cast<std::uint64_t>(packing_), content_bytes, points_.size(), windows_.size()});
   for (const Place& p : points_) append(text, {p.out, p.in, p.at, p.rest});
   text += windows_;
   text.resize((text.size() + 7) / 8 * 8);

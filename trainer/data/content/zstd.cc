@@ -12,7 +12,11 @@ class Zstd final : public Unpacker {
  public:
   Zstd(const std::string& path, std::string_view packed, const AccessPoint& from,
        PointsBuilder* found)
-      : path_(path), packed_(packed), found_(found), in_(from.in), out_(from.out),
+      : path_(path),
+        packed_(packed),
+        found_(found),
+        in_(from.in),
+        out_(from.out),
         frame_(from.out) {
     if (found_ != nullptr) found_->add({out_, in_, false, 0, {}}, {});
   }
@@ -44,18 +48,19 @@ class Zstd final : public Unpacker {
     between_ = result == 0;
     if (!between_ && input.pos == 0 && output.pos == 0) return damaged("it is cut short");
     if (found_ != nullptr && out_ - frame_ > kLongestFrame) {
-      return fail(ErrorKind::kUsage,
-                  "{} has a zstd frame of more than {} MiB, and unpacking begins with a frame: pack "
-                  "it in many ('zstd -dc {} | split -C 4m --filter=zstd > …')",
-                  path_, kLongestFrame >> 20, path_);
+      return fail(
+          ErrorKind::kUsage,
+          "{} has a zstd frame of more than {} MiB, and unpacking begins with a frame: pack "
+          "it in many ('zstd -dc {} | split -C 4m --filter=zstd > …')",
+          path_, kLongestFrame >> 20, path_);
     }
     return output.pos;
   }
 
   [[nodiscard]] tl::unexpected<Error> damaged(std::string_view why) const {
     return fail(ErrorKind::kCorrupt,
-                "{} cannot be unpacked at byte {}: {}. Try 'zstd -t' on it, and copy it again", path_,
-                in_, why);
+                "{} cannot be unpacked at byte {}: {}. Try 'zstd -t' on it, and copy it again",
+                path_, in_, why);
   }
 
   std::string path_;
@@ -63,8 +68,8 @@ class Zstd final : public Unpacker {
   PointsBuilder* found_;
   ZSTD_DCtx* zstd_ = nullptr;
   std::uint64_t in_, out_;
-  std::uint64_t frame_;   // where in the content it began
-  bool between_ = true;   // two frames
+  std::uint64_t frame_;  // where in the content it began
+  bool between_ = true;  // two frames
 };
 
 }  // namespace

@@ -189,9 +189,10 @@ std::filesystem::path folder_of(const std::string& path) {
 std::string name_of(const DataConfig& config, const Index* train) {
   std::string text = built_by(config) + "\n";
   const auto add = [&](const std::string& path) {
-    text += config.index_beside
-                ? std::filesystem::path(path).lexically_relative(folder_of(config.paths[0])).string()
-                : path;
+    text +=
+        config.index_beside
+            ? std::filesystem::path(path).lexically_relative(folder_of(config.paths[0])).string()
+            : path;
     text += "\n";
   };
   for (const std::string& path : config.paths) add(path);
@@ -230,8 +231,8 @@ Status check_writable(const DataConfig& config, const std::string& directory) {
   Status made = make_directories(directory, config.index_beside ? 0755 : 0700);
   if (made && ::access(directory.c_str(), W_OK) == 0) return {};
   const std::string why = made ? std::string("it is not writable") : made.error().message;
-  return fail(ErrorKind::kUsage,
-              "the index of {} cannot be built in {}: {}. {}", config.paths[0], directory, why,
+  return fail(ErrorKind::kUsage, "the index of {} cannot be built in {}: {}. {}", config.paths[0],
+              directory, why,
               config.index_beside
                   ? "Let somebody build it who may write there, or keep it in each user's cache: "
                     "[data] index = \"cache\""

@@ -38,7 +38,7 @@ class IndexWriter {
   void write(const void* data, std::size_t bytes);
 
   std::string path_;
-  FileWriter file_;  // removes the file, unless it is finished
+  FileWriter file_;             // removes the file, unless it is finished
   std::unique_ptr<Hash> hash_;  // of what was written behind the magic
   std::vector<std::uint64_t> pending_;
   std::string points_;

@@ -145,8 +145,10 @@ class AgentMetrics(Watched, Hosts):
     def test_an_agent_tells_what_runs_on_its_host(self):
         keys = self.keys("keys")
         listen = self.agent("node1", keys, flags=("--metrics", "127.0.0.1:0"))
-        log = (self.dir / "node1.log").read_text()
-        address = re.search(r"metrics are at http://(\S+)/metrics", log).group(1)
+        address = await_true(
+            lambda: re.search(r"metrics are at http://(\S+)/metrics",
+                              (self.dir / "node1.log").read_text()), 60,
+            "the log says where the metrics are").group(1)
         text = get(address)[2]
         self.assertEqual(value(text, "antdt_agent_jobs", host="node1"), 0)
         self.start(self.cluster([listen], keys))

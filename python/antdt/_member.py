@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import signal
 import threading
 from dataclasses import dataclass
@@ -125,11 +126,20 @@ class Member:
 
     def leave_on_terminate(self) -> None:
         """SIGTERM asks to leave at the end of the step, unless the program has a handler of its
-        own. Only the main thread may set one."""
+        own. Only the main thread may set one. A child that the program forks inherits the handler,
+        and is ended by SIGTERM as it would be without it: multiprocessing's pools rely on that."""
         if threading.current_thread() is not threading.main_thread():
             return
+        process = os.getpid()
+
+        def on_terminate(*_: Any) -> None:
+            if os.getpid() == process:
+                return self.leave()
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTERM)
+
         if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, lambda *_: self.leave())
+            signal.signal(signal.SIGTERM, on_terminate)
 
     # ------------------------------------------------------------------- the state
 

@@ -239,6 +239,22 @@ class Ends(unittest.TestCase):
             """)
         self.assertEqual(done.returncode, 3, done.stderr)
 
+    def test_a_forked_child_is_ended_by_the_signal_that_asks_its_parent_to_leave(self):
+        done = self.run_program("""
+            import multiprocessing
+            started = multiprocessing.Event()
+            def wait_for_ever():
+                started.set()
+                signal.pause()
+            child = multiprocessing.get_context("fork").Process(target=wait_for_ever, daemon=True)
+            child.start()
+            started.wait()
+            child.terminate()
+            child.join(20)
+            print(child.exitcode)
+            """)
+        self.assertEqual(done.stdout, f"{-signal.SIGTERM}\n", done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -40,7 +40,9 @@ void EffectRunner::carry_out(ctl::job::Effect& effect) {
                  [&](const ctl::lifecycle::StartWorker& o) { shell_.hosts.start(o); },
                  [&](const ctl::lifecycle::StopWorker& o) { shell_.hosts.stop(o); },
                  [&](const ctl::lifecycle::PrepareGang& o) { shell_.hosts.prepare(o); },
-                 [&](const ctl::job::StoreCheckpoint& o) { shell_.checkpoints.store(o); },
+                 [&](const ctl::job::StoreCheckpoint& o) {
+                   shell_.turns.after_commit([this, o] { shell_.checkpoints.store(o); });
+                 },
                  [&](const ctl::job::FindCheckpoint&) { shell_.checkpoints.find(); },
                  [&](const ctl::job::RememberEntry& o) { shell_.history.remember(o.entry); },
                  [&](const ctl::job::PublishNote& o) { publish(o); },

@@ -33,6 +33,7 @@ void Turns::finish() {
   shell_.skips.keep();
   pause_if_disk_is_full();
   send();
+  for (const auto& work : std::exchange(after_commit_, {})) work();
 }
 
 Status Turns::commit() {

@@ -9,6 +9,8 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/clock.h"
 #include "core/metrics/metric.h"
@@ -30,6 +32,9 @@ class Turns {
   [[nodiscard]] Incarnation incarnation() const { return journal_.incarnation(); }
   // How long the commits took, in seconds.
   [[nodiscard]] const metrics::Histogram& commit_times() const { return commit_times_; }
+  // Runs `work` once this turn is committed: for what must not be done by an incarnation that
+  // another one has succeeded.
+  void after_commit(std::function<void()> work) { after_commit_.push_back(std::move(work)); }
   void finish();
   // Sends the messages whose wait is over.
   void send_due();
@@ -50,6 +55,7 @@ class Turns {
   Shell& shell_;
   const Clock& clock_;
   shard_server::Journal journal_;
+  std::vector<std::function<void()>> after_commit_;
   HeldTurns held_;
   MonoTime history_asked_{};  // to be synced, last
   ctl::job::JournalPause pause_;

@@ -53,8 +53,11 @@ void ServerMoves::end_moves() {
   for (WorkerProcess& w : life_.workers) {
     if (!w.is_server() || w.moves_in() || w.stays_away() || !ServerPairs(life_).is_moving(w))
       continue;
-    if (ServerPairs(life_).second_of(w)->running())
+    // The second process may be on its way out as well, and one of the two must stay.
+    const WorkerProcess& second = *ServerPairs(life_).second_of(w);
+    if (second.running() && !second.stays_away()) {
       leave_for_second(w, "another process takes over");
+    }
   }
 }
 

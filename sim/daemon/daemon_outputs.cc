@@ -23,6 +23,7 @@ void DaemonOutputs::release() {
   for (Outgoing& out : std::exchange(outbox_, {})) {
     daemon_.outside_.to_agent(out.host, std::move(out.message));
   }
+  for (const ctl::job::StoreCheckpoint& order : std::exchange(stores_, {})) store(order);
 }
 
 void DaemonOutputs::on(const ctl::job::PersistRecord& o) {
@@ -73,7 +74,7 @@ void DaemonOutputs::on(const ctl::lifecycle::StopWorker& o) {
 
 // The files are stored at once, and a later turn answers: after a crash there may be a checkpoint
 // that the journal does not know.
-void DaemonOutputs::on(const ctl::job::StoreCheckpoint& o) {
+void DaemonOutputs::store(const ctl::job::StoreCheckpoint& o) {
   daemon_.feed_soon(daemon_.run_.files.store(o, daemon_.run_.config.spec, daemon_.outside_.stored));
 }
 

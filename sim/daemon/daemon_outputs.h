@@ -1,5 +1,5 @@
-// Carries out what the job machine wants in a turn. Journal records and messages wait for the
-// turn's commit; files are written at once.
+// Carries out what the job machine wants in a turn. Journal records, messages and checkpoints to
+// store wait for the turn's commit.
 #pragma once
 
 #include <optional>
@@ -29,7 +29,7 @@ class DaemonOutputs {
   void handled() { inbound_.reset(); }
 
   std::vector<shard_server::JournalEntry> pending;  // entries for the journal
-  // Sends the messages that waited for the commit.
+  // Sends the messages and stores the checkpoints that waited for the commit.
   void release();
   [[nodiscard]] const std::optional<ctl::Outcome>& outcome() const { return outcome_; }
 
@@ -40,10 +40,11 @@ class DaemonOutputs {
   void on(const ctl::lifecycle::StopWorker& o);
   void on(const ctl::lifecycle::PrepareGang&) {}
   void on(const ctl::job::RememberEntry&) {}  // the simulated job does not need the history
-  void on(const ctl::job::StoreCheckpoint& o);
+  void on(const ctl::job::StoreCheckpoint& o) { stores_.push_back(o); }
   void on(const ctl::job::FindCheckpoint& o);
   void on(const ctl::job::PublishNote& o);
   void on(const ctl::lifecycle::EndJob& o);
+  void store(const ctl::job::StoreCheckpoint& o);
   void sabotage(ctl::job::SendToWorker& message);
 
   struct Outgoing {
@@ -53,6 +54,7 @@ class DaemonOutputs {
   Daemon& daemon_;
   ctl::ProcessRequests requests_;
   std::vector<Outgoing> outbox_;
+  std::vector<ctl::job::StoreCheckpoint> stores_;
   std::optional<std::pair<Member, std::string>> inbound_;
   std::optional<ctl::Outcome> outcome_;
   std::optional<wire::Grants> granted_;  // for sabotage

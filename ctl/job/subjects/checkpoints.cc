@@ -87,6 +87,7 @@ void Checkpoints::store(const wire::CheckpointWritten& written, Member writer,
     return conclude(written.number, kept.error().message, work);
   }
   parts_.messages.hear_history(written.history, written.step, work);
+  work.save_image();  // So the turn commits, which fails if another incarnation has taken over.
   work.say(std::move(store));
 }
 

@@ -146,6 +146,21 @@ TEST_F(ServerProcessTest, ACheckpointThatIsOrderedTwiceIsWrittenOnce) {
       << "the answer may have been lost";
 }
 
+TEST_F(ServerProcessTest, ABackupWritesACheckpointWhenItIsOrderedAgainAfterItsPromotion) {
+  greet();
+  wire::PsServe backup = order(1);
+  backup.replica = wire::ReplicaRole::kBackup;
+  backup.view = 1;
+  backup.other = "/run/s2";
+  step(process::GroupOrderHeard{Generation{1}, backup});
+  EXPECT_THAT(step(process::CutOrderHeard{Generation{1}, {5, "c5"}}), IsEmpty())
+      << "the order to be the primary is still on its way";
+  wire::PsServe promoted = order(2);
+  promoted.view = 2;
+  step(process::GroupOrderHeard{Generation{1}, promoted});
+  EXPECT_THAT(step(process::CutOrderHeard{Generation{1}, {5, "c5"}}), ElementsAre("write 5"));
+}
+
 TEST_F(ServerProcessTest, EndsAsItIsTold) {
   for (const auto& [input, end] : std::vector<std::pair<process::Input, std::string>>{
            {process::LeaveHeard{3}, "end 3"},

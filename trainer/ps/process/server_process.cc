@@ -180,9 +180,12 @@ void ServerProcess::on(const process::OrderTaken& input, MonoTime, process::Effe
   out.emplace_back(process::AnswerGroupOrder{generation_, input.serving});
 }
 
-// If the group is over, or has not begun here, the order is repeated if it is still wanted.
+// If the group is over, has not begun here, or this process has not heard yet that it is promoted,
+// the order is repeated if it is still wanted.
 void ServerProcess::on(const process::CutOrderHeard& input, MonoTime, process::Effects& out) {
-  if (input.generation != generation_ || !has_group_) return;
+  const bool second =
+      order_.replica == wire::ReplicaRole::kBackup || order_.replica == wire::ReplicaRole::kJoining;
+  if (input.generation != generation_ || !has_group_ || second) return;
   if (cutting_.insert(input.cut.number).second) out.emplace_back(process::OrderSlices{input.cut});
 }
 

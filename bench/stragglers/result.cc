@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/action_outcome.h"
 #include "launcher/view/summary_view.h"
 #include "launcher/view/text_table.h"
 
@@ -15,8 +16,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::uint64_t applied(const report::Summary& summary) {
-  return static_cast<std::uint64_t>(
-      std::ranges::count(summary.actions, "applied", &report::Action::outcome));
+  return static_cast<std::uint64_t>(std::ranges::count(
+      summary.actions, name_of(ActionOutcome::kApplied), &report::Action::outcome));
 }
 
 // "0.912", or with several runs "0.912 (0.905-0.914)".

@@ -221,14 +221,15 @@ void Controller::on(const TimePassed& event, MonoTime now, Effects& out) {
 }
 
 // The drastic actions of the last hour are counted. One that exceeds the limit is only advised.
-std::string_view Controller::outcome_for(const Action& action, MonoTime now) {
-  if (config_.mode == Mode::kObserve) return "observed";
-  if (config_.mode == Mode::kAdvise) return "advised";
-  if (!is_drastic(action)) return "applied";
+ActionOutcome Controller::outcome_for(const Action& action, MonoTime now) {
+  if (config_.mode == Mode::kObserve) return ActionOutcome::kObserved;
+  if (config_.mode == Mode::kAdvise) return ActionOutcome::kAdvised;
+  if (!is_drastic(action)) return ActionOutcome::kApplied;
   const bool allowed =
       std::find(config_.allow.begin(), config_.allow.end(), kind_of(action)) != config_.allow.end();
   while (!drastic_.empty() && now - drastic_.front() >= std::chrono::hours(1)) drastic_.pop_front();
-  return allowed && drastic_.size() < config_.max_actions_per_hour ? "applied" : "advised";
+  return allowed && drastic_.size() < config_.max_actions_per_hour ? ActionOutcome::kApplied
+                                                                   : ActionOutcome::kAdvised;
 }
 
 // The solution repeats the same wish at every tick until it is granted. It is recorded once in a
@@ -242,11 +243,12 @@ bool Controller::said_lately(const Action& action, MonoTime now) {
 
 void Controller::consider(const Action& action, const std::string& reason, MonoTime now,
                           Effects& out) {
-  const std::string_view outcome = outcome_for(action, now);
-  if (outcome == "applied" && !is_drastic(action)) return apply(action, reason, now, out);
+  const ActionOutcome outcome = outcome_for(action, now);
+  if (outcome == ActionOutcome::kApplied && !is_drastic(action))
+    return apply(action, reason, now, out);
   if (said_lately(action, now)) return;
-  if (outcome == "applied") return apply(action, reason, now, out);
-  if (outcome == "advised")
+  if (outcome == ActionOutcome::kApplied) return apply(action, reason, now, out);
+  if (outcome == ActionOutcome::kAdvised)
     advised_.insert_or_assign({std::string(kind_of(action)), target_of(action)},
                               Advice{action, reason});
   record(action, reason, outcome, now, out);
@@ -301,10 +303,10 @@ void Controller::on(const ProgramDecided& event, MonoTime now, Effects& out) {
   }
 }
 
-void Controller::record(const Action& action, const std::string& reason, std::string_view outcome,
+void Controller::record(const Action& action, const std::string& reason, ActionOutcome outcome,
                         MonoTime now, Effects& out) const {
-  out.push_back(RecordAction{now, std::string(kind_of(action)), target_of(action), reason,
-                             std::string(outcome)});
+  out.push_back(
+      RecordAction{now, std::string(kind_of(action)), target_of(action), reason, outcome});
 }
 
 void Controller::apply(const Action& action, const std::string& reason, MonoTime now,
@@ -318,19 +320,19 @@ void Controller::apply(const Action& action, const std::string& reason, MonoTime
     const auto* restart = std::get_if<KillRestart>(&action);
     if (restart != nullptr && members_.contains(restart->member.worker))
       away_.insert_or_assign(restart->member.worker, Away{restart->member.attempt, now});
-    record(action, reason, "applied", now, out);
+    record(action, reason, ActionOutcome::kApplied, now, out);
     out.push_back(PerformAction{action, reason});
     return;
   }
   const auto plan = plan_from(*batch, plan_, last_version_.next(), config_.rules, memory_);
   if (!plan) {
     if (said_lately(action, now)) return;
-    record(action, fmt::format("{} (refused: {})", reason, plan.error().message), "refused", now,
-           out);
+    record(action, fmt::format("{} (refused: {})", reason, plan.error().message),
+           ActionOutcome::kRefused, now, out);
     return;
   }
   if (same_parts(*plan, plan_)) return;
-  record(action, reason, "applied", now, out);
+  record(action, reason, ActionOutcome::kApplied, now, out);
   take(*plan, out);
 }
 
@@ -343,11 +345,11 @@ void Controller::apply_rate(double factor, const std::string& reason, MonoTime n
     return record(action,
                   fmt::format("{} (refused: {} is not from {} to {} of the job's learning rate)",
                               reason, factor, kLeastRate, kMostRate),
-                  "refused", now, out);
+                  ActionOutcome::kRefused, now, out);
   }
   if (factor == config_.rate) return;
   config_.rate = factor;
-  record(action, reason, "applied", now, out);
+  record(action, reason, ActionOutcome::kApplied, now, out);
   wire::Plan plan = plan_;
   plan.version = last_version_.next();
   take(plan, out);

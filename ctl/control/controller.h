@@ -23,6 +23,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/action_outcome.h"
 #include "core/clock.h"
 #include "core/ids.h"
 #include "core/result.h"
@@ -116,10 +117,10 @@ struct SendPlan {
 // For the journal, summary.actions and the live view.
 struct RecordAction {
   MonoTime when{};
-  std::string kind;     // "adjust-batch", ...
-  std::string target;   // "w3"
-  std::string reason;   // a sentence
-  std::string outcome;  // "applied", "advised", "observed", or "refused" (it made no sense)
+  std::string kind;    // "adjust-batch", ...
+  std::string target;  // "w3"
+  std::string reason;  // a sentence
+  ActionOutcome outcome{};
 };
 // Do this to the group. It is any action but AdjustBatch and AdjustLearningRate, which become a
 // SendPlan.
@@ -170,10 +171,10 @@ class Controller {
 
   void consider(const Action& action, const std::string& reason, MonoTime now, Effects& out);
   void apply(const Action& action, const std::string& reason, MonoTime now, Effects& out);
-  void record(const Action& action, const std::string& reason, std::string_view outcome,
-              MonoTime now, Effects& out) const;
+  void record(const Action& action, const std::string& reason, ActionOutcome outcome, MonoTime now,
+              Effects& out) const;
   [[nodiscard]] bool is_present(Member member) const;
-  [[nodiscard]] std::string_view outcome_for(const Action& action, MonoTime now);
+  [[nodiscard]] ActionOutcome outcome_for(const Action& action, MonoTime now);
   [[nodiscard]] bool said_lately(const Action& action, MonoTime now);
   void apply_rate(double factor, const std::string& reason, MonoTime now, Effects& out);
   void take(const wire::Plan& plan, Effects& out);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/action_outcome.h"
 #include "launcher/view/summary_view.h"
 #include "launcher/view/text_table.h"
 
@@ -202,7 +203,7 @@ void tell_actions(const std::vector<report::Action>& actions, std::vector<std::s
   if (from > 0) done.push_back(fmt::format("{} actions before these.", from));
   for (std::size_t i = from; i < actions.size(); ++i) {
     const report::Action& a = actions[i];
-    const bool waits = a.outcome == "advised" && a.number > 0;
+    const bool waits = by_name<ActionOutcome>(a.outcome) == ActionOutcome::kAdvised && a.number > 0;
     const std::string how = waits ? fmt::format(": antdt approve JOB {} does it", a.number) : "";
     done.push_back(
         sentence(fmt::format("{} {}{}{} ({}{}): {}", at(a.time_s), a.kind,

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/action_outcome.h"
+
 namespace antdt::fleet {
 
 std::uint64_t applied_actions(const Played& played) {
-  return static_cast<std::uint64_t>(
-      std::ranges::count(played.report.actions, "applied", &ctl::ActionReport::outcome));
+  return static_cast<std::uint64_t>(std::ranges::count(
+      played.report.actions, name_of(ActionOutcome::kApplied), &ctl::ActionReport::outcome));
 }
 
 std::string to_json(const std::vector<Comparison>& all) {

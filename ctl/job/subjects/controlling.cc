@@ -56,7 +56,7 @@ Status Controlling::check_approve(std::uint64_t number) const {
     return fail(ErrorKind::kUsage, "this job has no action {}; antdt explain lists them", number);
   }
   const ActionReport& action = *known;
-  if (action.outcome != "advised") {
+  if (by_name<ActionOutcome>(action.outcome) != ActionOutcome::kAdvised) {
     return fail(ErrorKind::kRefused, "action {} ({} {}) was {}, not advised", number, action.kind,
                 action.target, action.outcome);
   }
@@ -104,14 +104,15 @@ wire::Plan Controlling::plan_of(WorkerId worker) const {
 }
 
 void Controlling::record(const control::RecordAction& action, Work& work) {
-  const std::uint64_t number = parts_.past.add(ActionReport{
-      0, parts_.lifecycle.seconds(), action.kind, action.target, action.reason, action.outcome});
+  const std::uint64_t number =
+      parts_.past.add(ActionReport{0, parts_.lifecycle.seconds(), action.kind, action.target,
+                                   action.reason, std::string(name_of(action.outcome))});
   work.note(
       "action",
       fmt::format("{} {} ({}): {}", action.kind, action.target, action.outcome, action.reason),
       fmt::format(R"("number":{},"action":{},"target":{},"outcome":{})", number,
                   nlohmann::json(action.kind).dump(), nlohmann::json(action.target).dump(),
-                  nlohmann::json(action.outcome).dump()));
+                  nlohmann::json(name_of(action.outcome)).dump()));
 }
 
 template <class Wish>

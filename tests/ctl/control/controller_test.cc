@@ -93,7 +93,7 @@ TEST_F(ControllerTest, NothingIsDecidedBeforeThePlanIsInForceAndSettled) {
   now_ += seconds(2);
   step(control::TimePassed{});
   ASSERT_EQ(records_.size(), 1u);
-  EXPECT_EQ(records_[0].outcome, "applied");
+  EXPECT_EQ(records_[0].outcome, ActionOutcome::kApplied);
   EXPECT_EQ(records_[0].kind, "adjust-batch");
   EXPECT_EQ(records_[0].target, "w0");
   ASSERT_EQ(plans_.size(), 2u);
@@ -121,7 +121,7 @@ TEST_F(OwnProgramTest, ItsDecisionsAreExecutedOnceThePlanHasSettled) {
   settle();
   says(parts(30, 70));
   ASSERT_EQ(records_.size(), 1u);
-  EXPECT_EQ(records_[0].outcome, "applied");
+  EXPECT_EQ(records_[0].outcome, ActionOutcome::kApplied);
   EXPECT_EQ(records_[0].reason, "it says so");
   EXPECT_EQ(share_of(plans_.back().entries[0]), 30u);
 }
@@ -148,7 +148,7 @@ TEST_F(OwnProgramTest, DrasticActionsOfItAreAdvisedUnlessAllowed) {
   settle();
   says(KillRestart{{w(1), Attempt{1}}});
   ASSERT_EQ(records_.size(), 1u);
-  EXPECT_EQ(records_[0].outcome, "advised");
+  EXPECT_EQ(records_[0].outcome, ActionOutcome::kAdvised);
   EXPECT_TRUE(performed_.empty());
 }
 
@@ -165,7 +165,7 @@ TEST_F(OwnProgramTest, PartsThatTheRulesForbidAreRefusedWithTheReason) {
   }
   says(odd);
   ASSERT_EQ(records_.size(), 1u);
-  EXPECT_EQ(records_[0].outcome, "refused");
+  EXPECT_EQ(records_[0].outcome, ActionOutcome::kRefused);
 }
 
 TEST_F(ControllerTest, APlanThatIsAlreadyInForceIsNotSentAgain) {
@@ -188,7 +188,7 @@ TEST_F(ControllerTest, AnOlderPlanInForceChangesNothing) {
 }
 
 class WatchingTest : public ControllerTest,
-                     public ::testing::WithParamInterface<std::pair<Mode, const char*>> {};
+                     public ::testing::WithParamInterface<std::pair<Mode, ActionOutcome>> {};
 
 TEST_P(WatchingTest, RecordsOnceInAPersistentWindowAndDoesNothing) {
   ControllerConfig config;
@@ -205,14 +205,14 @@ TEST_P(WatchingTest, RecordsOnceInAPersistentWindowAndDoesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, WatchingTest,
-                         ::testing::Values(std::pair{Mode::kObserve, "observed"},
-                                           std::pair{Mode::kAdvise, "advised"}));
+                         ::testing::Values(std::pair{Mode::kObserve, ActionOutcome::kObserved},
+                                           std::pair{Mode::kAdvise, ActionOutcome::kAdvised}));
 
 TEST_F(ControllerTest, DrasticActionsAreAdvisedUnlessAllowed) {
   start(KillRestart{{w(1), Attempt{1}}});
   settle();
   ASSERT_EQ(records_.size(), 1u);
-  EXPECT_EQ(records_[0].outcome, "advised");
+  EXPECT_EQ(records_[0].outcome, ActionOutcome::kAdvised);
   EXPECT_EQ(records_[0].target, "w1");
   EXPECT_TRUE(performed_.empty());
 }
@@ -237,7 +237,7 @@ TEST_F(ControllerTest, AnApprovedRecommendationIsExecutedOnce) {
   step(control::ActionApproved{"kill-restart", "w1", "ann"});
   ASSERT_EQ(performed_.size(), 1u);
   ASSERT_EQ(records_.size(), 2u);
-  EXPECT_EQ(records_[1].outcome, "applied");
+  EXPECT_EQ(records_[1].outcome, ActionOutcome::kApplied);
   EXPECT_THAT(records_[1].reason, HasSubstr("because (approved by ann)"));
   EXPECT_THAT(controller_->check_approved("kill-restart", "w1").error().message,
               HasSubstr("not advised any more"));
@@ -270,7 +270,7 @@ TEST_F(ControllerTest, ADecisionThatDoesNotNameTheMembersIsRefusedAndHarmsNothin
   start(AdjustBatch{{{w(0), 30}, {w(7), 70}}, w(0)});
   settle();
   ASSERT_EQ(records_.size(), 1u);
-  EXPECT_EQ(records_[0].outcome, "refused");
+  EXPECT_EQ(records_[0].outcome, ActionOutcome::kRefused);
   EXPECT_THAT(records_[0].reason, HasSubstr("gives w1 no part"));
   EXPECT_EQ(plans_.size(), 1u);
 }
@@ -355,7 +355,7 @@ TEST_F(ControllerTest, AnotherLearningRateComesWithAPlanOfItsOwnAndStays) {
   ASSERT_EQ(records_.size(), 1u);
   EXPECT_EQ(records_[0].kind, "adjust-learning-rate");
   EXPECT_EQ(records_[0].target, "job");
-  EXPECT_EQ(records_[0].outcome, "applied");
+  EXPECT_EQ(records_[0].outcome, ActionOutcome::kApplied);
   EXPECT_TRUE(performed_.empty());
   settle();
   EXPECT_EQ(plans_.size(), 2u) << "it is so already";
@@ -382,7 +382,7 @@ TEST_F(ControllerTest, AnInvalidLearningRateIsRefusedOnce) {
     now_ += seconds(1);
     step(control::TimePassed{});
     ASSERT_EQ(records_.size(), 1u) << none;
-    EXPECT_EQ(records_[0].outcome, "refused");
+    EXPECT_EQ(records_[0].outcome, ActionOutcome::kRefused);
     EXPECT_EQ(plans_.size(), 1u);
   }
 }

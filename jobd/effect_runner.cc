@@ -25,7 +25,7 @@ void judge_delivery(ctl::JobReport& last) {
   if (last.outcome->code != 0) return;
   if (is_kept(last.delivery, last.totals.repeated, last.totals.lost)) return;
   last.outcome->code = 4;
-  last.outcome->exit_class = "delivery";
+  last.outcome->exit_class = ctl::ExitClass::kDelivery;
   last.outcome->first_cause =
       fmt::format("records were repeated or lost, and the promise is {}; see antdt data audit",
                   to_string(last.delivery));
@@ -84,11 +84,11 @@ void EffectRunner::end(const ctl::lifecycle::EndJob& o) {
   if (shell_.hooks) shell_.hooks->job_ended();
   shell_.turns.finish();
   ctl::JobReport last = shell_.machine.report();
-  last.state = o.outcome.state;
+  last.state = state_after(o.outcome.state);
   last.outcome = o.outcome;
   judge_delivery(last);
   shell_.exit_code = last.outcome->code;
-  shell_.checkpoints.conclude(o.outcome.state == "done",
+  shell_.checkpoints.conclude(o.outcome.state == JobEnd::kDone,
                               [this, last](std::vector<std::string> names) {
                                 ctl::JobReport whole = last;
                                 whole.checkpoints = std::move(names);

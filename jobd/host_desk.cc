@@ -92,7 +92,7 @@ void HostDesk::place_workers() {
   }
   auto placed = place_processes(hosts, shell_.config.roles);
   if (!placed) {
-    return shell_.feed(ctl::lifecycle::JobFailed{"host", 3, placed.error().message});
+    return shell_.feed(ctl::lifecycle::JobFailed{ctl::ExitClass::kHost, 3, placed.error().message});
   }
   shell_.feed(ctl::lifecycle::WorkersPlaced{std::move(*placed)});
 }

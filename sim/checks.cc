@@ -240,7 +240,7 @@ void Checks::check_servers(const ctl::JobMachine& machine) {
 
 void Checks::ended(const ctl::JobMachine& machine, const SharedFiles& files,
                    const ctl::Outcome& outcome) {
-  if (outcome.state != "done" || outcome.code != 0) {
+  if (outcome.state != JobEnd::kDone || outcome.code != 0) {
     return world_.violate("it ends well", fmt::format("{} {}: {}", outcome.state,
                                                       outcome.exit_class, outcome.first_cause));
   }

@@ -97,7 +97,8 @@ Daemon::Outside Cluster::outside_of_daemon() {
 
 // Another check looks at what is trained until then; a worker that goes on needs the right files.
 void Cluster::job_ended(const ctl::Outcome& outcome) {
-  const bool refused = !other_host_.empty() && outcome.exit_class == "data" && outcome.code == 2;
+  const bool refused =
+      !other_host_.empty() && outcome.exit_class == ctl::ExitClass::kData && outcome.code == 2;
   if (!refused) checks_.ended(*machine(), files_, outcome);
 }
 

@@ -9,9 +9,7 @@
 namespace antdt::ctl {
 
 Result<Mode> parse_mode(std::string_view text) {
-  if (text == "observe") return Mode::kObserve;
-  if (text == "advise") return Mode::kAdvise;
-  if (text == "act") return Mode::kAct;
+  if (const auto mode = by_name<Mode>(text)) return *mode;
   return fail(ErrorKind::kUsage,
               "[control] mode = \"{}\" is none of \"observe\", \"advise\", \"act\"", text);
 }

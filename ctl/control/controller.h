@@ -26,6 +26,7 @@
 #include "core/action_outcome.h"
 #include "core/clock.h"
 #include "core/ids.h"
+#include "core/names.h"
 #include "core/result.h"
 #include "core/wire/membership_messages.h"
 #include "ctl/control/memory_limits.h"
@@ -36,11 +37,12 @@
 
 namespace antdt::ctl {
 
-enum class Mode {
+enum class Mode : std::uint8_t {
   kObserve,  // only record what was seen
   kAdvise,   // only record what would be done
   kAct,      // do what is reversible and what `allow` names, advise the rest
 };
+constexpr auto names_of(Mode) { return names("observe", "advise", "act"); }
 [[nodiscard]] Result<Mode> parse_mode(std::string_view text);
 
 struct ControllerConfig {

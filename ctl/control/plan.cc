@@ -220,10 +220,7 @@ Result<std::vector<Part>> split(const std::vector<std::uint32_t>& shares,
 }  // namespace
 
 Result<Adjust> parse_adjust(std::string_view text) {
-  if (text == "size") return Adjust::kSize;
-  if (text == "accumulation") return Adjust::kAccumulation;
-  if (text == "both") return Adjust::kBoth;
-  if (text == "none") return Adjust::kNone;
+  if (const auto adjust = by_name<Adjust>(text)) return *adjust;
   return fail(ErrorKind::kUsage,
               "[batch] adjust = \"{}\" is none of \"size\", \"accumulation\", \"both\", \"none\"",
               text);

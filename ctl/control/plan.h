@@ -11,18 +11,20 @@
 #include <vector>
 
 #include "core/ids.h"
+#include "core/names.h"
 #include "core/result.h"
 #include "core/wire/membership_messages.h"
 
 namespace antdt::ctl {
 
 // What the program allows to change: [batch] adjust of job.toml.
-enum class Adjust {
+enum class Adjust : std::uint8_t {
   kSize,          // the size of the micro-batch, of which each step has one
   kAccumulation,  // the number of micro-batches, which have a fixed size
   kBoth,          // the micro-batch up to its maximum, then the number
   kNone,          // nothing: parts are equal
 };
+constexpr auto names_of(Adjust) { return names("size", "accumulation", "both", "none"); }
 [[nodiscard]] Result<Adjust> parse_adjust(std::string_view text);
 
 // [batch] of job.toml. All sizes in samples.

@@ -200,7 +200,7 @@ void JobMachine::go_on(const RecoveryPlanned& /*e*/, Work& work) {
   const std::uint64_t phase = parts_->lifecycle.phase().phase;
   if (state == JobState::kTraining) parts_->series.resume_phase(phase, work.now);
   work.note("recovered", fmt::format("incarnation {} goes on: {}, phase {}",
-                                     parts_->config.incarnation, to_string(state), phase));
+                                     parts_->config.incarnation, state, phase));
   // A decision may not have been sent before the restart; members that wait for it hear it now.
   for (const WorkerProcess& w : parts_->lifecycle.workers()) {
     if (!w.leaving() || !w.running()) continue;

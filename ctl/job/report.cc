@@ -48,7 +48,7 @@ std::vector<report::Failure> failures_of(const std::vector<FailureRecord>& failu
                    .worker = to_string(f.worker),
                    .attempt = f.attempt.value,
                    .host = f.host,
-                   .cls = std::string(to_string(static_cast<FailureClass>(f.cls))),
+                   .cls = std::string(name_of(static_cast<FailureClass>(f.cls))),
                    .cause = f.cause,
                    .first = first_cause(failures, f.incident) == i,
                    .recovered_in_s = f.recovered_in_s});
@@ -95,7 +95,7 @@ report::ServerStatus server_of(const ServerReport& s) {
                            .host = s.host,
                            .pid = s.pid,
                            .attempt = s.attempt.value,
-                           .state = s.state,
+                           .state = std::string(name_of(s.state)),
                            .rows = s.said.rows,
                            .bytes = s.said.bytes,
                            .requests = s.said.requests,
@@ -107,7 +107,7 @@ report::ServerStatus server_of(const ServerReport& s) {
                            .verdict = s.judged ? verdict_text(s.verdict) : "",
                            .straggler = straggler_of(s.verdict),
                            .io = io_of(s.io)};
-  if (!s.role.empty()) out.role = s.role;
+  if (s.role) out.role = std::string(name_of(*s.role));
   return out;
 }
 
@@ -164,7 +164,7 @@ report::WorkerStatus worker_of(const WorkerReport& w) {
           .device = device_of(w.device),
           .pid = w.pid,
           .attempt = w.attempt.value,
-          .state = w.state,
+          .state = std::string(name_of(w.state)),
           .batch = w.batch,
           .samples = w.samples,
           .samples_per_second = w.samples_per_second,
@@ -190,7 +190,7 @@ void add_progress(report::Status& out, const JobReport& r) {
 
 report::Status status_of(const JobReport& r) {
   report::Status out{.job = r.job,
-                     .state = r.state,
+                     .state = std::string(name_of(r.state)),
                      .generation = r.generation.value,
                      .lineage = r.lineage.value,
                      .incarnation = r.incarnation.value,
@@ -216,7 +216,9 @@ report::Status status_of(const JobReport& r) {
   add_traced(out, r);
   out.servers_count = r.servers_count;
   out.servers_wanted = r.servers_wanted;
-  if (r.outcome) out.outcome = report::Ending{r.outcome->state, r.outcome->code};
+  if (r.outcome) {
+    out.outcome = report::Ending{std::string(name_of(r.outcome->state)), r.outcome->code};
+  }
   return out;
 }
 
@@ -246,27 +248,27 @@ void add_workers(report::Summary& out, const JobReport& r) {
 
 report::Summary summary_of(const JobReport& r) {
   const Outcome outcome = r.outcome.value_or(Outcome{});
-  report::Summary out{
-      .job = r.job,
-      .state = r.state,
-      .wall_seconds = r.wall_seconds,
-      .training_seconds = r.training_seconds,
-      .steps = r.step.value,
-      .samples_total = r.samples_total,
-      .samples_trained = r.totals.once + r.totals.repeated,
-      .delivery = std::string(to_string(r.delivery)),
-      .samples_repeated = r.totals.repeated,
-      .samples_lost = r.totals.lost,
-      .samples_skipped = r.totals.skipped,
-      .samples_unaccounted = r.totals.unaccounted,
-      .samples_per_second = r.samples_per_second,
-      .generations = r.generation.value,
-      .lineages = r.lineage.value,
-      .incarnations = r.incarnation.value,
-      .failures = failures_of(r.failures),
-      .actions = actions_of(r.actions),
-      .checkpoints = r.checkpoints,
-      .exit = {outcome.code, outcome.exit_class, outcome.resumable, outcome.first_cause}};
+  const std::string exit_class(r.outcome ? name_of(outcome.exit_class) : "");
+  report::Summary out{.job = r.job,
+                      .state = std::string(name_of(r.state)),
+                      .wall_seconds = r.wall_seconds,
+                      .training_seconds = r.training_seconds,
+                      .steps = r.step.value,
+                      .samples_total = r.samples_total,
+                      .samples_trained = r.totals.once + r.totals.repeated,
+                      .delivery = std::string(to_string(r.delivery)),
+                      .samples_repeated = r.totals.repeated,
+                      .samples_lost = r.totals.lost,
+                      .samples_skipped = r.totals.skipped,
+                      .samples_unaccounted = r.totals.unaccounted,
+                      .samples_per_second = r.samples_per_second,
+                      .generations = r.generation.value,
+                      .lineages = r.lineage.value,
+                      .incarnations = r.incarnation.value,
+                      .failures = failures_of(r.failures),
+                      .actions = actions_of(r.actions),
+                      .checkpoints = r.checkpoints,
+                      .exit = {outcome.code, exit_class, outcome.resumable, outcome.first_cause}};
   out.skipped_by_program = skipped_of(r.totals);
   add_epochs(out, r);
   add_workers(out, r);

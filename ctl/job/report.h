@@ -10,6 +10,7 @@
 
 #include "core/delivery.h"
 #include "core/ids.h"
+#include "core/job_states.h"
 #include "core/wire/ps_messages.h"
 #include "core/wire/worker_messages.h"
 #include "ctl/lifecycle/lifecycle.h"
@@ -27,7 +28,7 @@ struct WorkerReport {
   Device device;
   std::uint32_t pid = 0;
   Attempt attempt;
-  std::string state;        // "planned", "started", "joined", "exited"
+  ProcessState state{};
   std::uint32_t batch = 0;  // samples per step in the newest plan
   std::optional<double>
       tried_again_in_s;           // while waiting: time from now until a host is looked for
@@ -52,11 +53,10 @@ struct ServerReport {
   std::string host;
   std::uint32_t pid = 0;
   Attempt attempt;
-  std::string state;  // the same values as a worker's
+  ProcessState state{};
   wire::PsStats said;
-  // For a server of two processes: "primary", "backup", "joining", "alone".
-  std::string role = {};
-  bool judged = false;  // enough was measured for a verdict
+  std::optional<ServerRole> role = {};  // for a server of two processes
+  bool judged = false;                  // enough was measured for a verdict
   Verdict verdict = {};
   IoProgress io = {};  // what it reads or writes now
 };
@@ -115,7 +115,7 @@ struct BudgetReport {
 
 struct JobReport {
   std::string job;
-  std::string state;
+  JobState state{};
   Generation generation;
   Lineage lineage;
   Incarnation incarnation;

@@ -42,7 +42,7 @@ std::vector<WorkerReport> workers_of(const Parts& parts) {
     r.device = parts.devices.of(w.member(), r.host);
     r.pid = w.pid;
     r.attempt = w.attempt;
-    r.state = w.leaving() && w.running() ? "leaving" : state_name(w.state);
+    r.state = reported_state(w);
     r.io = parts.vitals.io().of(w.member());
     if (w.state == WorkerProcess::kWaiting) {
       r.tried_again_in_s = std::max(0.0, w.waits_until_s - parts.lifecycle.seconds());
@@ -96,21 +96,18 @@ std::vector<ServerReport> servers_of(const Parts& parts) {
   std::vector<ServerReport> reports;
   for (const WorkerProcess& w : parts.lifecycle.workers()) {
     if (!w.is_server() || w.state == WorkerProcess::kRemoved) continue;
-    ServerReport r{w.place.worker,
-                   parts.members.host_name(w.place.host),
-                   w.pid,
-                   w.attempt,
-                   std::string(state_name(w.state)),
-                   parts.server_stats.of(w.place.worker)};
+    ServerReport r{w.place.worker,         parts.members.host_name(w.place.host), w.pid, w.attempt,
+                   process_state(w.state), parts.server_stats.of(w.place.worker)};
     const auto& views = parts.controller.view().servers;
     const auto view = std::ranges::find(views, w.member(), &ServerView::member);
     if (view != views.end()) {
       r.judged = view->measured;
       r.verdict = view->verdict;
     }
-    const std::string role = parts.servers.placement().role_of(w.member());
+    const ServerRole role = parts.servers.placement().role_of(w.member());
     r.io = parts.vitals.io().of(w.member());
-    if (parts.config.spec.server_replicas > 1 || role != "alone") r.role = role;
+    const bool is_single = parts.config.spec.server_replicas < 2 && role == ServerRole::kAlone;
+    if (role != ServerRole::kNone && !is_single) r.role = role;
     reports.push_back(std::move(r));
   }
   return reports;
@@ -159,7 +156,7 @@ void add_failures(JobReport& r, const Parts& parts) {
   std::ranges::stable_sort(r.failures, {}, &FailureRecord::time_s);
   for (std::uint8_t c = 0; c < static_cast<std::uint8_t>(FailureClass::kNone); ++c) {
     const auto cls = static_cast<FailureClass>(c);
-    const auto limit = parts.config.spec.budgets.find(std::string(to_string(cls)));
+    const auto limit = parts.config.spec.budgets.find(std::string(name_of(cls)));
     if (limit == parts.config.spec.budgets.end()) continue;
     r.budgets.push_back({limit->first, limit->second, parts.lifecycle.budget_left(cls)});
   }
@@ -209,7 +206,7 @@ JobReport report_of(const Parts& parts) {
   const std::uint32_t epochs = parts.config.spec.epochs;
   JobReport r;
   r.job = parts.config.job;
-  r.state = to_string(parts.lifecycle.state());
+  r.state = parts.lifecycle.state();
   r.generation = parts.group.generation();
   r.lineage = parts.membership.lineage();
   r.incarnation = parts.config.incarnation;

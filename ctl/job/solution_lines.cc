@@ -70,7 +70,7 @@ Json to_json(const ServerView& s, MonoTime now) {
   return {{"server", to_string(s.member.worker)},
           {"attempt", s.member.attempt.value},
           {"host", s.host},
-          {"role", s.role},
+          {"role", name_of(s.role)},
           {"measured", s.measured},
           {"service_us", s.service_us},
           {"service_us_persistent", s.service_us_persistent},

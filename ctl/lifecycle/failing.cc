@@ -14,7 +14,7 @@ constexpr double kRanForSeconds = 10;
 void Failing::on(const HostLost& e) {
   if (life_.workers.empty() && !life_.spec.external) {
     return turn_.stopping.fail(
-        {"failed", 3, "host", false,
+        {JobEnd::kFailed, 3, ExitClass::kHost, false,
          fmt::format("the agent {} cannot be reached: {}", e.host, e.reason)});
   }
   life_.hosts.down(e.host);
@@ -64,7 +64,7 @@ void Failing::ended(WorkerProcess& worker, FailureClass cls) {
     if (in_order || cls == FailureClass::kResumable) return;
     record_failure(worker, cls);
     // The job ends because of a victim whose end was heard of before that of its cause.
-    if (life_.image.outcome->exit_class == to_string(FailureClass::kCollective)) {
+    if (life_.image.outcome->exit_class == ExitClass::kCollective) {
       life_.image.outcome = outcome_of_failures();
     }
     return;
@@ -76,7 +76,7 @@ void Failing::ended(WorkerProcess& worker, FailureClass cls) {
       return turn_.wishes.left_as_asked(worker);
     case FailureClass::kResumable:
       life_.image.outcome =
-          Outcome{"stopped", 75, "stopped", life_.checkpoints.any_stored(),
+          Outcome{JobEnd::kStopped, 75, ExitClass::kStopped, life_.checkpoints.any_stored(),
                   fmt::format("{} asked to stop (exit code 75)", worker.place.worker)};
       life_.set_state(JobState::kStopping);
       return turn_.stopping.stop_all(life_.spec.stop_grace);
@@ -150,20 +150,20 @@ void Failing::on(const WorkerHung& e) {
 }
 
 Outcome Failing::outcome_of_failures() const {
-  Outcome outcome{"failed", 1, "program", life_.checkpoints.any_stored(),
+  Outcome outcome{JobEnd::kFailed, 1, ExitClass::kProgram, life_.checkpoints.any_stored(),
                   "the workers ended, and none of them said why"};
   const FailureRecord* const first = life_.incidents.first_cause();
   if (first == nullptr) return outcome;
   const FailureRecord& cause = *first;
   const auto cls = static_cast<FailureClass>(cause.cls);
-  outcome.exit_class = to_string(cls);
+  outcome.exit_class = exit_class_of(cls);
   outcome.first_cause = cause.cause;
   if (cls == FailureClass::kConfiguration) {
     // If the program failed before it did anything, the failure is not the job file's.
     const WorkerProcess* w = life_.find(cause.worker);
     const bool own = w != nullptr && w->attempt == cause.attempt && w->error.empty() &&
                      w->code != kExitConfiguration;
-    if (own) outcome.exit_class = to_string(FailureClass::kProgram);
+    if (own) outcome.exit_class = ExitClass::kProgram;
     outcome.code = own ? 1 : 2;
     outcome.resumable = false;
   } else if (cls == FailureClass::kHost) {

@@ -8,30 +8,6 @@
 
 namespace antdt::ctl {
 
-std::string_view to_string(JobState state) {
-  switch (state) {
-    case JobState::kStarting:
-      return "starting";
-    case JobState::kForming:
-      return "forming";
-    case JobState::kTraining:
-      return "training";
-    case JobState::kEvaluating:
-      return "evaluating";
-    case JobState::kFinishing:
-      return "finishing";
-    case JobState::kStopping:
-      return "stopping";
-    case JobState::kDone:
-      return "done";
-    case JobState::kFailed:
-      return "failed";
-    case JobState::kStopped:
-      return "stopped";
-  }
-  return "unknown";
-}
-
 namespace lifecycle {
 
 void Lifecycle::step(const Input& input, MonoTime now, Effects& out) {
@@ -50,14 +26,14 @@ void Lifecycle::check_invariants() const {
   for (const WorkerProcess& w : life_.workers) {
     const std::string_view broken = w.broken_invariant();
     ANTDT_CHECK(broken.empty(), "{} (attempt {}) is {}: {}", w.place.worker, w.attempt,
-                state_name(w.state), broken);
+                process_state(w.state), broken);
     const bool begins = w.state == WorkerProcess::kWaiting && !life_.image.gang_stops;
     ANTDT_CHECK(!begins || !(w.leaving() || w.asked_to_stop()),
                 "{} (attempt {}) waits to be started, and is asked to go", w.place.worker,
                 w.attempt);
   }
   const bool ends = state() == JobState::kStopping || life_.ending.is_over();
-  ANTDT_CHECK(!ends || life_.stopping(), "the job is {} without an outcome", to_string(state()));
+  ANTDT_CHECK(!ends || life_.stopping(), "the job is {} without an outcome", state());
   ANTDT_CHECK(life_.image.last_cut == 0 || life_.image.servers_wanted > 0,
               "checkpoint {} is the last of its servers, and no others are wanted",
               life_.image.last_cut);

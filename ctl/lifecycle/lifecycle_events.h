@@ -111,7 +111,7 @@ struct ServerCountRequested {
 };
 // The job cannot go on: `exit_class` and `code` as in Outcome.
 struct JobFailed {
-  std::string exit_class;
+  ExitClass exit_class = ExitClass::kProgram;
   std::int32_t code = 1;
   std::string reason;
   // If not zero, the workers that train are sound, and first write a checkpoint within this time.

@@ -72,7 +72,7 @@ Status Possible::check(const EvictionRequested& e) const {
   }
   if (worker != nullptr && !worker->running()) {
     return antdt::fail(ErrorKind::kRefused, "{} is not running, it is {}", e.target,
-                       state_name(worker->state));
+                       process_state(worker->state));
   }
   const bool takes_server = std::ranges::any_of(life_.workers, [&](const WorkerProcess& w) {
     return w.is_server() && w.running() &&

@@ -96,7 +96,8 @@ void Starts::on(const WorkerStartRefused& e) {
   // A process that was replaced on a host that was away may still take room there.
   const bool at_first = worker->attempt == Attempt{1} && life_.state() == JobState::kStarting;
   if (at_first || life_.spec.restart == Restart::kNever) {
-    turn_.stopping.fail({"failed", 3, "host", life_.checkpoints.any_stored(), reason});
+    turn_.stopping.fail(
+        {JobEnd::kFailed, 3, ExitClass::kHost, life_.checkpoints.any_stored(), reason});
     return turn_.stopping.end_if_all_left();
   }
   out_.emplace_back(WriteNote{"start-refused", reason});

@@ -8,7 +8,9 @@ namespace antdt::ctl::lifecycle {
 void Stopping::on(const StopRequested& e) {
   if (!life_.stopping()) {
     out_.emplace_back(WriteNote{"stopping", e.reason});
-    return stop_with({"stopped", 75, "stopped", life_.checkpoints.any_stored(), e.reason}, e.grace);
+    return stop_with(
+        {JobEnd::kStopped, 75, ExitClass::kStopped, life_.checkpoints.any_stored(), e.reason},
+        e.grace);
   }
   life_.set_state(JobState::kStopping);
   stop_all(e.grace);
@@ -33,7 +35,7 @@ void Stopping::stop_with(Outcome outcome, Duration grace) {
 }
 
 void Stopping::on(const JobFailed& e) {
-  Outcome outcome{"failed", e.code, e.exit_class, life_.checkpoints.any_stored(), e.reason};
+  Outcome outcome{JobEnd::kFailed, e.code, e.exit_class, life_.checkpoints.any_stored(), e.reason};
   if (e.checkpoint_within > Duration::zero() && !life_.stopping()) {
     return stop_with(std::move(outcome), e.checkpoint_within);
   }
@@ -120,22 +122,22 @@ bool Stopping::bring_one_back() {
 
 Outcome Stopping::outcome_at_the_end() const {
   if (life_.image.outcome) {
-    // An outcome "done" has no cause. For another outcome, an earlier incarnation may have ended
+    // A job that is done has no cause. For another outcome, an earlier incarnation may have ended
     // before it determined the cause.
     const bool unsaid =
-        life_.image.outcome->state != "done" && life_.image.outcome->first_cause.empty();
+        life_.image.outcome->state != JobEnd::kDone && life_.image.outcome->first_cause.empty();
     return unsaid ? turn_.failing.outcome_of_failures() : *life_.image.outcome;
   }
   if (life_.spec.protocol == Protocol::kAntdt && life_.state() != JobState::kFinishing) {
-    return {"failed", 1, "program", life_.checkpoints.any_stored(),
+    return {JobEnd::kFailed, 1, ExitClass::kProgram, life_.checkpoints.any_stored(),
             "every worker ended before the records of the job were all trained"};
   }
   if (life_.spec.protocol == Protocol::kAntdt && life_.image.collective && !life_.spec.external &&
       !life_.image.model_kept) {
-    return {"failed", 1, "program", life_.checkpoints.any_stored(),
+    return {JobEnd::kFailed, 1, ExitClass::kProgram, life_.checkpoints.any_stored(),
             "every worker ended before the trained model was kept"};
   }
-  return {"done", 0, "done", false, ""};
+  return {JobEnd::kDone, 0, ExitClass::kDone, false, ""};
 }
 
 void Stopping::let_servers_go() {
@@ -169,9 +171,7 @@ void Stopping::end_if_all_left() {
   if (std::ranges::any_of(life_.workers, open)) return let_servers_go();
   const Outcome outcome = outcome_at_the_end();
   life_.image.outcome = outcome;
-  life_.set_state(outcome.state == "done"      ? JobState::kDone
-                  : outcome.state == "stopped" ? JobState::kStopped
-                                               : JobState::kFailed);
+  life_.set_state(state_after(outcome.state));
   life_.ending.end();
   out_.emplace_back(PersistImage{});
   out_.emplace_back(EndJob{outcome});

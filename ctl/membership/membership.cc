@@ -342,7 +342,7 @@ void Membership::begin_if_complete(Effects& out) {
   }
   if (const auto why = reads_checkpoint() ? reader_.nobody_can(members_) : std::nullopt) {
     out.emplace_back(GiveUp{fmt::format("no member can read the checkpoint {}: {}", restore_, *why),
-                            "checkpoint", 1});
+                            ExitClass::kCheckpoint, 1});
     return;
   }
   form(out);

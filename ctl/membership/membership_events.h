@@ -9,6 +9,7 @@
 
 #include "core/ids.h"
 #include "core/wire/membership_messages.h"
+#include "ctl/processes/end_classes.h"
 
 namespace antdt::ctl {
 
@@ -130,7 +131,7 @@ struct ReportBroken {
 // formed. `reason` says what differs, on which hosts.
 struct GiveUp {
   std::string reason;
-  std::string exit_class = "data";
+  ExitClass exit_class = ExitClass::kData;
   int code = 2;
 };
 // No member that is left holds the training state. Answered by TrainingBegun.

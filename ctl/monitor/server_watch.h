@@ -18,6 +18,7 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
+#include "core/job_states.h"
 #include "ctl/monitor/monitor.h"
 #include "ctl/monitor/view.h"
 #include "ctl/monitor/window.h"
@@ -32,12 +33,12 @@ class ServerWatch {
 
   explicit ServerWatch(const MonitorConfig& config);
 
-  // Those that serve now, and as what ("primary", "backup", "alone"). Who stays what it was,
+  // Those that serve now, and as what. Who stays what it was,
   // in the same attempt, keeps what is known.
   struct ServerInfo {
     Member member;
     std::string host;
-    std::string role;
+    ServerRole role{};
   };
   void set_servers(const std::vector<ServerInfo>& servers);
 

@@ -15,6 +15,7 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
+#include "core/job_states.h"
 #include "ctl/control/plan.h"
 
 namespace antdt::ctl {
@@ -95,7 +96,7 @@ struct WorkerView {
 struct ServerView {
   Member member;
   std::string host;
-  std::string role;                  // "primary", "backup", "alone"
+  ServerRole role{};
   bool measured = false;             // enough requests to speak of the figures below
   double service_us = 0;             // mean time for a request, transient window
   double service_us_persistent = 0;  // ... persistent window

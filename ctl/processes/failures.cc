@@ -10,10 +10,6 @@
 namespace antdt::ctl {
 namespace {
 
-constexpr std::array<std::string_view, 11> kNames{
-    "configuration", "never-again", "host",      "oom",   "program", "signal",
-    "hang",          "collective",  "resumable", "asked", "none"};
-
 // Whether the exit follows from our own request to stop.
 bool ends_as_asked(const WorkerProcess& w) {
   if (w.leaving() && w.signal == 0 && (w.code == 0 || w.code == kExitResumable)) return true;
@@ -23,8 +19,6 @@ bool ends_as_asked(const WorkerProcess& w) {
 }
 
 }  // namespace
-
-std::string_view to_string(FailureClass cls) { return kNames[static_cast<std::size_t>(cls)]; }
 
 FailureClass classify(const WorkerProcess& w, bool made_progress) {
   if (w.hung()) return FailureClass::kHang;
@@ -74,7 +68,7 @@ double Budgets::refilled(double trained_s) const {
 
 bool Budgets::take(FailureClass cls, double trained_s) {
   if (left(cls, trained_s) == 0) return false;
-  image_.used.resize(kNames.size());
+  image_.used.resize(names_of(FailureClass{}).size());
   const double back = refilled(trained_s);
   for (double& used : image_.used) used = std::max(0.0, used - back);
   image_.trained_s = std::max(image_.trained_s, trained_s);
@@ -83,7 +77,7 @@ bool Budgets::take(FailureClass cls, double trained_s) {
 }
 
 std::uint32_t Budgets::limit(FailureClass cls) const {
-  const auto found = limits_.find(std::string(to_string(cls)));
+  const auto found = limits_.find(std::string(name_of(cls)));
   return found == limits_.end() ? 0 : found->second;
 }
 

@@ -1,7 +1,6 @@
 #include "ctl/processes/worker_process.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
@@ -13,10 +12,16 @@ constexpr double kLongestDelaySeconds = 30;
 
 }  // namespace
 
-std::string_view state_name(std::uint8_t state) {
-  constexpr std::array<std::string_view, 6> kStates{"planned", "started", "joined",
-                                                    "exited",  "waiting", "removed"};
-  return state < kStates.size() ? kStates[state] : "unknown";
+// The states have the same order in both.
+ProcessState process_state(WorkerProcess::State state) {
+  static_assert(static_cast<int>(WorkerProcess::kRemoved) ==
+                static_cast<int>(ProcessState::kRemoved));
+  return static_cast<ProcessState>(state);
+}
+
+ProcessState reported_state(const WorkerProcess& worker) {
+  return worker.leaving() && worker.running() ? ProcessState::kLeaving
+                                              : process_state(worker.state);
 }
 
 bool ended_quickly(const WorkerProcess& worker) {

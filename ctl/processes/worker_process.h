@@ -10,7 +10,9 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
+#include "core/job_states.h"
 #include "core/wire/agent_messages.h"
+#include "ctl/processes/end_classes.h"
 
 namespace antdt::ctl {
 
@@ -19,23 +21,6 @@ inline constexpr int kExitConfiguration = 2;
 inline constexpr int kExitResumable = 75;
 inline constexpr int kExitCollectiveBroken = 76;
 inline constexpr int kExitNeverAgain = 93;
-
-// Why a process ended. The order is that of causation: an earlier class can explain a later one,
-// never the reverse.
-enum class FailureClass : std::uint8_t {
-  kConfiguration,  // cannot be executed, or ended with an error before the job made a step
-  kNeverAgain,     // exit code 93
-  kHost,           // its host was lost
-  kOom,            // there is evidence that memory ran out
-  kProgram,        // exited with an error
-  kSignal,         // killed by a signal that this job did not send
-  kHang,           // ended by the job, because it did not answer or made no progress
-  kCollective,     // it lost its peers, so it is a victim
-  kResumable,      // exit code 75: it wants the job to stop and go on later
-  kAsked,          // ended as it was asked to
-  kNone,           // exit code 0
-};
-[[nodiscard]] std::string_view to_string(FailureClass cls);
 
 struct PlacedWorker {
   WorkerId worker;
@@ -212,7 +197,9 @@ struct WorkerProcess {
   // Which invariant is broken; empty: none.
   [[nodiscard]] std::string_view broken_invariant() const;
 };
-[[nodiscard]] std::string_view state_name(std::uint8_t state);
+[[nodiscard]] ProcessState process_state(WorkerProcess::State state);
+// As reports show it: one that runs and was asked to leave is leaving.
+[[nodiscard]] ProcessState reported_state(const WorkerProcess& worker);
 
 // A process that fails this soon after its start, at least twice in a row without having been a
 // member in between, is started again with a growing delay.
@@ -246,9 +233,9 @@ struct FailureRecord {
 
 // How a job ended, or will end once everything has stopped.
 struct Outcome {
-  std::string state;       // "done", "failed", "stopped"
-  std::int32_t code = 0;   // exit code of `antdt run`
-  std::string exit_class;  // "done", "stopped", a FailureClass, "data", "checkpoint", "delivery"
+  JobEnd state = JobEnd::kDone;
+  std::int32_t code = 0;  // exit code of `antdt run`
+  ExitClass exit_class = ExitClass::kDone;
   bool resumable = false;
   std::string first_cause;  // a sentence, with the log lines that prove it
   template <class Self, class V>

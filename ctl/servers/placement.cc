@@ -132,12 +132,12 @@ bool Placement::is_as_it_began() const {
 
 // ------------------------------------------------------- for people and for workers
 
-std::string Placement::role_of(Member server) const {
+ServerRole Placement::role_of(Member server) const {
   const ReplicaSet* const set = replica_set_with(server);
-  if (set == nullptr) return {};
-  if (server.worker == set->backup) return "backup";
-  if (server.worker == set->joining) return "joining";
-  return set->backup ? "primary" : "alone";
+  if (set == nullptr) return ServerRole::kNone;
+  if (server.worker == set->backup) return ServerRole::kBackup;
+  if (server.worker == set->joining) return ServerRole::kJoining;
+  return set->backup ? ServerRole::kPrimary : ServerRole::kAlone;
 }
 
 std::optional<WorkerId> Placement::other_of(Member server) const {

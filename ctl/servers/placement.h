@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/ids.h"
+#include "core/job_states.h"
 #include "ctl/servers/group_events.h"
 #include "ctl/servers/group_image.h"
 #include "ctl/servers/roll.h"
@@ -73,8 +74,7 @@ class Placement {
   [[nodiscard]] bool is_as_it_began() const;
 
   // ---- for people and for workers
-  // "primary", "backup", "alone", "joining"; "" if it has no part in the group.
-  [[nodiscard]] std::string role_of(Member server) const;
+  [[nodiscard]] ServerRole role_of(Member server) const;
   // The other process of its server, if the loss of either one is tolerated.
   [[nodiscard]] std::optional<WorkerId> other_of(Member server) const;
   // Whether the process serves as the first of the servers.

@@ -71,18 +71,14 @@ nlohmann::ordered_json to_json(const DataFound& found) {
 Result<ctl::JobSpec> job_spec(const launcher::JobConfig& config, const DataFound& data) {
   ctl::JobSpec spec;
   const launcher::RoleSection& role = config.roles.worker;
-  spec.protocol = role.protocol == "torchrun" ? ctl::Protocol::kTorchrun
-                  : role.protocol == "exec"   ? ctl::Protocol::kExec
-                                              : ctl::Protocol::kAntdt;
+  spec.protocol = by_name<ctl::Protocol>(role.protocol).value_or(ctl::Protocol::kAntdt);
   spec.external = spec.protocol == ctl::Protocol::kAntdt && role.count == 0;
   spec.epochs = config.job.epochs;
   spec.train_records = data.train_records;
   spec.eval_records = data.eval_records;
   spec.checkpoint_every = config.checkpoint.every;
   spec.stop_grace = config.failure.stop_grace;
-  spec.restart = role.restart == "never"  ? ctl::Restart::kNever
-                 : role.restart == "gang" ? ctl::Restart::kGang
-                                          : ctl::Restart::kMember;
+  spec.restart = by_name<ctl::Restart>(role.restart).value_or(ctl::Restart::kMember);
   spec.budgets = config.failure.budgets;
   spec.budget_refill = config.failure.budget_refill;
   spec.servers = config.roles.server.count;

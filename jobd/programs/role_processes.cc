@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/role_protocol.h"
+
 namespace antdt::jobd {
 namespace {
 
@@ -66,7 +68,8 @@ wire::StartProcess start_order(const launcher::JobConfig& config, char role,
   for (const auto& [name, value] : section.env) start.env.push_back({name, value});
   start.env.insert(start.env.end(), extra.begin(), extra.end());
   start.env.push_back({"ANTDT_PROTOCOL", section.protocol});
-  if (section.protocol == "torchrun" && section.trace) start.env.push_back({"ANTDT_TRACE", "1"});
+  if (speaks(section.protocol, Protocol::kTorchrun) && section.trace)
+    start.env.push_back({"ANTDT_TRACE", "1"});
   start.working_directory = config.job.directory;
   start.cpus = section.resources.cpus;
   start.memory_bytes = section.resources.memory_bytes;

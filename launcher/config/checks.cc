@@ -7,8 +7,10 @@
 #include <set>
 #include <vector>
 
+#include "core/delivery.h"
 #include "core/ids.h"
 #include "core/os/net.h"
+#include "core/role_protocol.h"
 #include "core/schema/job_reader.h"
 #include "core/sync_strategy.h"
 #include "launcher/config/drill_checks.h"
@@ -100,7 +102,8 @@ class Checker {
 
   void encrypt() {
     const std::string& protocol = c_.roles.worker.protocol;
-    unless(!c_.cluster.encrypt || protocol == "antdt", {"cluster.encrypt", "roles.worker.protocol"},
+    unless(!c_.cluster.encrypt || speaks(protocol, Protocol::kAntdt),
+           {"cluster.encrypt", "roles.worker.protocol"},
            fmt::format("cannot be had for a program of protocol '{}', which makes its connections "
                        "itself: let it encrypt them, or use a private network",
                        protocol));
@@ -110,12 +113,12 @@ class Checker {
     const RoleSection& role = c_.roles.worker;
     unless(!role.command.empty() && !role.command[0].empty(), {"roles.worker.command"},
            "must name a program");
-    unless(role.protocol == "antdt" || role.restart != "member",
+    unless(speaks(role.protocol, Protocol::kAntdt) || restart(role) != Restart::kMember,
            {"roles.worker.restart", "roles.worker.protocol"},
            fmt::format("'member' needs a program that joins a running group, which one of protocol "
                        "'{}' cannot: use 'gang' or 'never'",
                        role.protocol));
-    unless(role.protocol == "antdt" || role.min == role.max,
+    unless(speaks(role.protocol, Protocol::kAntdt) || role.min == role.max,
            {"roles.worker.count", "roles.worker.protocol"},
            fmt::format("a program of protocol '{}' has a fixed number of workers: write one number",
                        role.protocol));
@@ -152,7 +155,14 @@ class Checker {
     }
   }
 
+  // False for all of them if the name is unknown, which sync() reports.
+  [[nodiscard]] bool is_sync(SyncStrategy sync) const {
+    return by_name<SyncStrategy>(c_.trainer.sync) == sync;
+  }
   [[nodiscard]] bool on_servers() const { return c_.trainer.sync.starts_with("ps-"); }
+  [[nodiscard]] static std::optional<Restart> restart(const RoleSection& role) {
+    return by_name<Restart>(role.restart);
+  }
 
   void servers() {
     const RoleSection& server = c_.roles.server;
@@ -177,11 +187,11 @@ class Checker {
   // Settings that a job with its model on servers must not have.
   void workers_of_servers() {
     const RoleSection& worker = c_.roles.worker;
-    unless(worker.protocol == "antdt", {"roles.worker.protocol", "trainer.sync"},
+    unless(speaks(worker.protocol, Protocol::kAntdt), {"roles.worker.protocol", "trainer.sync"},
            fmt::format("a program of protocol '{}' knows nothing of parameter servers: use "
                        "\"antdt\", or trainer.sync = \"allreduce\"",
                        worker.protocol));
-    unless(worker.restart != "gang",
+    unless(restart(worker) != Restart::kGang,
            {"roles.worker.restart", "roles.worker.protocol", "trainer.sync"},
            "'gang' is for workers that cannot go on without a lost one; those of parameter "
            "servers can: use 'member' or 'never'");
@@ -233,19 +243,20 @@ class Checker {
 
   void delivery() {
     const std::string& delivery = c_.data.delivery;
-    if (delivery == "exactly-once") return;
-    const std::string& sync = c_.trainer.sync;
-    const bool waits_for_nobody = sync == "ps-asp" || sync == "ps-ssp";
-    const bool may_be_late = sync == "ps-bsp" && (c_.trainer.backup_workers > 0 ||
-                                                  c_.control.solution == "backup-workers" ||
-                                                  c_.control.solution == "nd");
-    unless(waits_for_nobody || (may_be_late && delivery == "at-most-once"), {"data.delivery"},
+    const std::optional<Delivery> promise = parse_delivery(delivery);
+    if (promise == Delivery::kExactlyOnce) return;
+    const bool waits_for_nobody = is_sync(SyncStrategy::kPsAsp) || is_sync(SyncStrategy::kPsSsp);
+    const bool may_be_late =
+        is_sync(SyncStrategy::kPsBsp) &&
+        (c_.trainer.backup_workers > 0 || c_.control.solution == "backup-workers" ||
+         c_.control.solution == "nd");
+    unless(waits_for_nobody || (may_be_late && promise == Delivery::kAtMostOnce), {"data.delivery"},
            fmt::format("'{}' is refused under sync = \"{}\": {}, so exactly-once costs nothing "
                        "there; remove the line{}",
-                       delivery, sync,
+                       delivery, c_.trainer.sync,
                        on_servers() ? "a step counts once on all servers or on none"
                                     : "a step is applied by all workers or by none",
-                       sync == "ps-bsp" && delivery == "at-most-once"
+                       is_sync(SyncStrategy::kPsBsp) && promise == Delivery::kAtMostOnce
                            ? ", or set trainer.backup_workers: then pushes may come too late, and "
                              "their records are dropped"
                            : ""));
@@ -294,7 +305,7 @@ class Checker {
     unless(t.momentum == 0 || t.optimizer == "sgd", {"trainer.momentum", "trainer.optimizer"},
            fmt::format("is for optimizer \"sgd\", not \"{}\": remove it", t.optimizer));
     unless(t.lr > 0, {"trainer.lr"}, "must be more than 0");
-    if (c_.roles.worker.protocol != "antdt" || c_.data.format.empty()) return;
+    if (!speaks(c_.roles.worker.protocol, Protocol::kAntdt) || c_.data.format.empty()) return;
     unless(t.model != "resnet" || c_.data.format == "idx", {"trainer.model", "data.format"},
            fmt::format("'resnet' needs images (format \"idx\"), not \"{}\"", c_.data.format));
     const bool embeds = t.model == "deepfm" || t.model == "xdeepfm" || t.model == "dlrm";
@@ -320,7 +331,8 @@ class Checker {
 
   void backup_workers() {
     const TrainerSection& t = c_.trainer;
-    unless(t.backup_workers == 0 || t.sync == "ps-bsp", {"trainer.backup_workers", "trainer.sync"},
+    unless(t.backup_workers == 0 || is_sync(SyncStrategy::kPsBsp),
+           {"trainer.backup_workers", "trainer.sync"},
            fmt::format("is for trainer.sync = \"ps-bsp\", not \"{}\": remove it", t.sync));
     unless(t.backup_workers < std::max(1U, c_.roles.worker.min),
            {"trainer.backup_workers", "roles.worker.count"},
@@ -332,7 +344,7 @@ class Checker {
     const TrainerSection& t = c_.trainer;
     if (t.embedding_gradients != "sparse") return;
     unless(
-        t.sync == "allreduce", {"trainer.embedding_gradients", "trainer.sync"},
+        is_sync(SyncStrategy::kAllReduce), {"trainer.embedding_gradients", "trainer.sync"},
         fmt::format("is for trainer.sync = \"allreduce\", not \"{}\", under which only rows in a "
                     "batch travel: remove it",
                     t.sync));
@@ -344,7 +356,8 @@ class Checker {
     const TrainerSection& t = c_.trainer;
     // effective.toml writes every key, so a default value counts as not written.
     const std::uint64_t unsaid = schema::default_value(*schema::find_key("trainer.staleness"));
-    unless(t.sync == "ps-ssp" || t.staleness == unsaid, {"trainer.staleness", "trainer.sync"},
+    unless(is_sync(SyncStrategy::kPsSsp) || t.staleness == unsaid,
+           {"trainer.staleness", "trainer.sync"},
            fmt::format("is for trainer.sync = \"ps-ssp\", not \"{}\": remove it", t.sync));
   }
 
@@ -386,7 +399,7 @@ class Checker {
 }  // namespace
 
 void derive(JobConfig& config) {
-  const bool antdt = config.roles.worker.protocol == "antdt";
+  const bool antdt = speaks(config.roles.worker.protocol, Protocol::kAntdt);
   if (config.roles.worker.restart.empty()) config.roles.worker.restart = antdt ? "member" : "gang";
   if (config.data.format.empty() && !antdt) config.data.format = "none";
   RoleSection& server = config.roles.server;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/role_protocol.h"
 #include "core/schema/keys.h"
 #include "launcher/config/toml_reader.h"
 
@@ -19,7 +20,7 @@ bool is_trainer(const JobConfig& config) {
 }  // namespace
 
 bool may_have_own_names(const JobConfig& config) {
-  return config.roles.worker.protocol == "antdt" && !is_trainer(config);
+  return speaks(config.roles.worker.protocol, Protocol::kAntdt) && !is_trainer(config);
 }
 
 std::vector<NameProblem> unknown_names(const JobConfig& config) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/action_outcome.h"
+#include "core/report/states.h"
 #include "launcher/view/summary_view.h"
 #include "launcher/view/text_table.h"
 
@@ -40,16 +40,17 @@ std::string list(const std::vector<std::string>& names) {
 
 std::string why_state(const report::Status& s, const std::vector<EventView>& events) {
   const auto running = std::ranges::count_if(s.workers, is_running);
-  if (s.state == "starting") {
+  const std::optional<JobState> state = state_of(s);
+  if (state == JobState::kStarting) {
     return fmt::format("The job is starting: its {} workers are being started.", running);
   }
-  if (s.state == "forming") {
+  if (state == JobState::kForming) {
     const EventView* broken = newest(events, "generation-broken");
     return broken == nullptr
                ? fmt::format("The {} workers are meeting for the first time.", running)
                : sentence(fmt::format("The workers are meeting again: {}", broken->text));
   }
-  if (s.state == "training") {
+  if (state == JobState::kTraining) {
     const double share = s.samples_total == 0 ? 0
                                               : 100.0 * static_cast<double>(s.samples_done) /
                                                     static_cast<double>(s.samples_total);
@@ -63,15 +64,15 @@ std::string why_state(const report::Status& s, const std::vector<EventView>& eve
         s.epoch + 1, s.epochs, running, share,
         grouped(static_cast<std::uint64_t>(s.samples_per_second + 0.5)));
   }
-  if (s.state == "evaluating") {
+  if (state == JobState::kEvaluating) {
     return fmt::format("The job evaluates the model after epoch {} of {}.", s.epoch + 1, s.epochs);
   }
-  if (s.state == "stopping") {
+  if (state == JobState::kStopping) {
     const EventView* stopping = newest(events, "stopping");
     return sentence(
         fmt::format("The job is stopping: {}", stopping == nullptr ? s.message : stopping->text));
   }
-  if (s.state == "finishing") return "All records are trained; the model is being kept.";
+  if (state == JobState::kFinishing) return "All records are trained; the model is being kept.";
   return sentence("The job is " + s.state);
 }
 
@@ -108,7 +109,7 @@ void add_circumstances(const report::Status& s, const std::vector<EventView>& ev
   for (const std::string& line : io_lines(s)) why.push_back(sentence(line));
   if (s.hang && !s.hang->over) tell_hang(*s.hang, why);
   for (const report::WorkerStatus& w : s.workers) {
-    if (w.state == "waiting") {
+    if (state_of(w) == ProcessState::kWaiting) {
       why.push_back(fmt::format("{} is not running: it waits for a host with room.", w.id));
     } else if (is_running(w) && !w.verdict.empty() && w.verdict != "ok") {
       why.push_back(sentence(fmt::format("{} on {} is a {}", w.id, w.host, told_verdict(w))));
@@ -160,19 +161,19 @@ std::string when_started(const report::WorkerStatus& w) {
 }
 
 void add_next(const report::Status& s, const std::string& run_dir, std::vector<std::string>& next) {
-  if (s.state == "stopping") {
+  if (state_of(s) == JobState::kStopping) {
     next.push_back(
         fmt::format("When all have left the run ends; antdt run --resume {} goes on.", run_dir));
     return;
   }
-  if (s.state == "forming" || !s.waiting_for.empty()) {
+  if (state_of(s) == JobState::kForming || !s.waiting_for.empty()) {
     next.emplace_back(
         "Training goes on when all who are waited for are there; who does not come "
         "within [failure] hang_after is ended and started again. Who reads the model or receives "
         "it is waited for as long as bytes come.");
   }
   for (const report::WorkerStatus& w : s.workers) {
-    if (w.state == "waiting") next.push_back(when_started(w));
+    if (state_of(w) == ProcessState::kWaiting) next.push_back(when_started(w));
   }
   if (s.eta_seconds) {
     next.push_back(
@@ -203,7 +204,7 @@ void tell_actions(const std::vector<report::Action>& actions, std::vector<std::s
   if (from > 0) done.push_back(fmt::format("{} actions before these.", from));
   for (std::size_t i = from; i < actions.size(); ++i) {
     const report::Action& a = actions[i];
-    const bool waits = by_name<ActionOutcome>(a.outcome) == ActionOutcome::kAdvised && a.number > 0;
+    const bool waits = outcome_of(a) == ActionOutcome::kAdvised && a.number > 0;
     const std::string how = waits ? fmt::format(": antdt approve JOB {} does it", a.number) : "";
     done.push_back(
         sentence(fmt::format("{} {}{}{} ({}{}): {}", at(a.time_s), a.kind,
@@ -216,15 +217,16 @@ void tell_actions(const std::vector<report::Action>& actions, std::vector<std::s
 Result<Explanation> explain_ended(const ExplainInput& input) {
   ANTDT_TRY(const report::Summary s, parse_summary(input.summary_json));
   Explanation e;
-  e.why.push_back(s.exit.first_cause.empty()
-                      ? fmt::format("The job is {}.", s.state)
-                      : sentence(fmt::format("The job {} (exit code {}): {}",
-                                             s.state == "stopped" ? "was stopped" : "failed",
-                                             s.exit.code, s.exit.first_cause)));
+  e.why.push_back(
+      s.exit.first_cause.empty()
+          ? fmt::format("The job is {}.", s.state)
+          : sentence(fmt::format("The job {} (exit code {}): {}",
+                                 end_of(s) == JobEnd::kStopped ? "was stopped" : "failed",
+                                 s.exit.code, s.exit.first_cause)));
   if (s.hang && !s.hang->over) tell_hang(*s.hang, e.why);
   tell_failures(s.failures, e.done);
   tell_actions(s.actions, e.done);
-  if (s.state == "done") return e;
+  if (end_of(s) == JobEnd::kDone) return e;
   e.next.push_back(
       s.exit.resumable
           ? fmt::format("antdt run --resume {} goes on from its last checkpoint.", input.run_dir)
@@ -252,26 +254,28 @@ Explanation explain_broken_off(const ExplainInput& input) {
 // -------------------------------------------------------------------- a worker
 
 std::string why_worker(const report::WorkerStatus& w) {
-  if (w.state == "planned") return fmt::format("{} is being started on {}.", w.id, w.host);
-  if (w.state == "started") {
+  const std::optional<ProcessState> state = state_of(w);
+  if (state == ProcessState::kPlanned)
+    return fmt::format("{} is being started on {}.", w.id, w.host);
+  if (state == ProcessState::kStarted) {
     return fmt::format("{} runs on {} (pid {}, attempt {}) and has not joined yet.", w.id, w.host,
                        w.pid, w.attempt);
   }
-  if (w.state == "joined" && w.rank) {
+  if (state == ProcessState::kJoined && w.rank) {
     return fmt::format(
         "{} is rank {}, on {} (pid {}, attempt {}), with {} samples of each global "
         "batch.",
         w.id, *w.rank, w.host, w.pid, w.attempt, w.batch);
   }
-  if (w.state == "joined") {
+  if (state == ProcessState::kJoined) {
     return fmt::format("{} on {} (pid {}, attempt {}) is ready and waits to become a member.", w.id,
                        w.host, w.pid, w.attempt);
   }
-  if (w.state == "leaving") {
+  if (state == ProcessState::kLeaving) {
     return fmt::format("{} on {} was asked to leave and finishes its step.", w.id, w.host);
   }
-  if (w.state == "waiting") return fmt::format("{} waits for a host with room.", w.id);
-  if (w.state == "removed") {
+  if (state == ProcessState::kWaiting) return fmt::format("{} waits for a host with room.", w.id);
+  if (state == ProcessState::kRemoved) {
     return fmt::format("{} has left the job: it was evicted, or fewer workers are wanted.", w.id);
   }
   return w.state.empty()
@@ -281,16 +285,17 @@ std::string why_worker(const report::WorkerStatus& w) {
 
 void add_next_of_worker(const report::WorkerStatus& w, const report::Status& s,
                         std::vector<std::string>& next) {
-  if (w.state == "planned" || w.state == "started") {
+  const std::optional<ProcessState> state = state_of(w);
+  if (state == ProcessState::kPlanned || state == ProcessState::kStarted) {
     next.push_back(
         fmt::format("When {} has joined, the group forms anew and sends it the training "
                     "state.",
                     w.id));
-  } else if (w.state == "waiting") {
+  } else if (state == ProcessState::kWaiting) {
     next.push_back(when_started(w));
-  } else if (w.state == "leaving") {
+  } else if (state == ProcessState::kLeaving) {
     next.emplace_back("What it holds is given to the others; past its deadline it is killed.");
-  } else if (w.state == "removed") {
+  } else if (state == ProcessState::kRemoved) {
     next.emplace_back("It comes back only if the job gets more workers (antdt resize).");
   }
   if (is_running(w)) add_budgets(s, next);

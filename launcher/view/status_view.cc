@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "core/report/json.h"
+#include "core/report/states.h"
 #include "launcher/view/text_table.h"
 
 namespace antdt::launcher {
@@ -41,7 +42,9 @@ Result<report::Status> parse_status(const std::string& text) {
 }
 
 bool is_running(const report::WorkerStatus& w) {
-  return w.state != "exited" && w.state != "waiting" && w.state != "removed";
+  const std::optional<ProcessState> state = report::state_of(w);
+  return state != ProcessState::kExited && state != ProcessState::kWaiting &&
+         state != ProcessState::kRemoved;
 }
 
 Result<EventView> parse_event(const std::string& text) {

@@ -59,7 +59,7 @@ const ctl::JobMachine* Daemons::machine() const {
 
 void Daemons::job_ended(const ctl::Outcome& outcome) {
   world_.say("the job is {}", outcome.state);
-  if (outcome.state == "stopped" && outcome.code == 75) {
+  if (outcome.state == JobEnd::kStopped && outcome.code == 75) {
     stopped_ = true;
     return world_.after(world_.rng().time(milliseconds(10), seconds(5)), [this] { resume(); });
   }

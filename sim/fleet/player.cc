@@ -36,7 +36,7 @@ Result<Played> Player::play() {
   played_.ended = outcome_.has_value();
   played_.report = machine_->report();
   if (outcome_) {
-    played_.report.state = outcome_->state;
+    played_.report.state = state_after(outcome_->state);
     played_.report.outcome = outcome_;
   }
   played_.seconds = played_.report.training_seconds;

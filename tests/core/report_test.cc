@@ -9,6 +9,7 @@
 #include "core/os/fs.h"
 #include "core/report/job_report.h"
 #include "core/report/json.h"
+#include "core/report/states.h"
 
 namespace antdt::report {
 namespace {
@@ -31,6 +32,18 @@ Status example() {
   s.workers = {w, WorkerStatus{.id = "w1"}};
   s.outcome = Ending{"stopped", 75};
   return s;
+}
+
+TEST(Report, AStateIsKnownByItsNameAndThatOfANewerVersionIsNot) {
+  Status s = example();
+  EXPECT_EQ(state_of(s), JobState::kTraining);
+  s.state = "dreaming";
+  EXPECT_FALSE(state_of(s));
+  EXPECT_EQ(state_of(WorkerStatus{.state = "leaving"}), ProcessState::kLeaving);
+  EXPECT_EQ(state_of(ServerStatus{.state = "joined"}), ProcessState::kJoined);
+  EXPECT_EQ(end_of(Summary{.state = "stopped"}), JobEnd::kStopped);
+  EXPECT_FALSE(end_of(Summary{.state = "training"})) << "that is no end";
+  EXPECT_EQ(outcome_of(Action{.outcome = "advised"}), ActionOutcome::kAdvised);
 }
 
 TEST(Report, WrittenReportsAreReadBack) {

@@ -59,7 +59,7 @@ TEST(FleetTest, AJobIsPlayedToItsEndAndEveryRecordIsTrainedOnce) {
   setup.machine.spec.epochs = 2;
   const Played played = play(std::move(setup), OneSlow());
   ASSERT_TRUE(played.ended);
-  EXPECT_EQ(played.report.state, "done") << played.report.outcome->first_cause;
+  EXPECT_EQ(played.report.state, JobState::kDone) << played.report.outcome->first_cause;
   EXPECT_EQ(played.report.totals.once, 2 * 50 * 400U);
   EXPECT_EQ(played.report.totals.repeated + played.report.totals.lost, 0U);
 }
@@ -104,8 +104,8 @@ TEST(FleetTest, AWorkerWhoseMicroBatchDoesNotFitItsDeviceDies) {
   speeds.memory = 64;
   const Played played = play(job(2, 10, "none"), speeds);
   ASSERT_TRUE(played.ended);
-  EXPECT_EQ(played.report.state, "failed");
-  EXPECT_EQ(played.report.outcome->exit_class, "oom");
+  EXPECT_EQ(played.report.state, JobState::kFailed);
+  EXPECT_EQ(played.report.outcome->exit_class, ctl::ExitClass::kOom);
 }
 
 TEST(FleetTest, ALostWorkerComesBackAndNothingIsLost) {
@@ -126,7 +126,7 @@ TEST(FleetTest, ALostWorkerComesBackAndNothingIsLost) {
   const Grows speeds;
   const Played played = play(std::move(setup), speeds);
   ASSERT_TRUE(played.ended);
-  EXPECT_EQ(played.report.state, "done") << played.report.outcome->first_cause;
+  EXPECT_EQ(played.report.state, JobState::kDone) << played.report.outcome->first_cause;
   EXPECT_EQ(played.report.failures.size(), 1U);
   EXPECT_EQ(played.report.totals.once, 50 * 400U);
   EXPECT_EQ(played.report.totals.repeated + played.report.totals.lost, 0U);

@@ -113,7 +113,7 @@ class HardCaseTest : public testing::Test {
     until(
         "the job ends", [&] { return cluster.ended(); }, seconds(400));
     ASSERT_TRUE(cluster.outcome());
-    EXPECT_EQ(cluster.outcome()->state, "done");
+    EXPECT_EQ(cluster.outcome()->state, JobEnd::kDone);
     EXPECT_FALSE(world.violation());
   }
 

@@ -85,7 +85,7 @@ TEST(ServerCountSimulation, ServersComeAndGoAndNoRecordIsTrainedAgain) {
     ASSERT_TRUE(job.becomes(1));
     while (!job.cluster.ended() && !job.world.violation()) ASSERT_TRUE(job.world.run_one());
     ASSERT_FALSE(job.world.violation()) << job.world.violation()->detail;
-    EXPECT_EQ(job.cluster.outcome()->state, "done");
+    EXPECT_EQ(job.cluster.outcome()->state, JobEnd::kDone);
     EXPECT_EQ(job.world.transcript().find("note hang"), std::string::npos);
   }
   EXPECT_GT(played, 0);

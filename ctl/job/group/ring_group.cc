@@ -167,7 +167,7 @@ void RingGroup::on(const membership::SettleGeneration& settled, Work& work) {
   const auto first = ledger.holders().find(to_ledger.members.front().worker);
   if (first == ledger.holders().end() || first->second.generation != settled.generation) {
     return work.then(lifecycle::JobFailed{
-        "program", 1,
+        ExitClass::kProgram, 1,
         fmt::format("generation {} does not fit the ledger (its log line names the member): the "
                     "trainer counted records that it was never granted",
                     settled.generation)});

@@ -161,7 +161,7 @@ void ServersGroup::on(const servers::ReportTrouble& trouble, Work& work) {
       fmt::format("{} on {}: {}", trouble.worker.worker,
                   w == nullptr ? "" : parts_.members.host_name(w->place.host), trouble.problem);
   work.note("cannot-begin", text);
-  if (trouble.last) work.then(lifecycle::JobFailed{"host", 3, text});
+  if (trouble.last) work.then(lifecycle::JobFailed{ExitClass::kHost, 3, text});
 }
 
 void ServersGroup::on(const servers::OpenGroup& formed, Work& work) {

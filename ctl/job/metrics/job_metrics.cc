@@ -15,9 +15,8 @@ void add_state(const JobReport& r, const DaemonCounts& daemon, Families& out) {
   out.gauge("antdt_build_info", "1, with the version of AntDT as a label.")
       .add(1, {{"version", daemon.version}});
   Family& state = out.gauge("antdt_job_state", "1 for the state in which the job is, else 0.");
-  for (int s = 0; s <= static_cast<int>(JobState::kStopped); ++s) {
-    const std::string name(to_string(static_cast<JobState>(s)));
-    state.add(truth(name == r.state), {{"state", name}});
+  for (const std::string_view name : names_of(JobState{})) {
+    state.add(truth(name == name_of(r.state)), {{"state", std::string(name)}});
   }
   out.gauge("antdt_job_incarnation", "How often the job's daemon was started.",
             number(r.incarnation.value));

@@ -11,13 +11,13 @@ void PastCounts::see(const JobReport& report) {
     ++actions_[{action.kind, action.outcome}];
   }
   for (std::uint8_t c = 0; c < static_cast<std::uint8_t>(FailureClass::kAsked); ++c) {
-    failures_.try_emplace(std::string(to_string(static_cast<FailureClass>(c))));
+    failures_.try_emplace(std::string(name_of(static_cast<FailureClass>(c))));
   }
   std::set<FailureKey> now;
   for (const FailureRecord& f : report.failures) {
     const FailureKey key{f.time_s, f.worker, f.attempt, f.cls};
     if (!known_.contains(key) && now.insert(key).second) {
-      ++failures_[std::string(to_string(static_cast<FailureClass>(f.cls)))];
+      ++failures_[std::string(name_of(static_cast<FailureClass>(f.cls)))];
     }
     now.insert(key);
   }

@@ -37,7 +37,7 @@ constexpr std::array<std::pair<std::string_view, double wire::TimeAccount::*>, 8
 template <class Value>
 void each(const JobReport& r, Family& family, Value&& value) {
   for (const WorkerReport& w : r.workers) {
-    if (w.state != "removed") value(w, family);
+    if (w.state != ProcessState::kRemoved) value(w, family);
   }
 }
 
@@ -73,12 +73,14 @@ void add_worker_metrics(const JobReport& r, Families& out) {
            "1, with the worker's rank (empty: in no group), state and device class as labels."),
        [](const WorkerReport& w, Family& f) {
          Labels labels = with(of(w), "rank", w.rank ? std::to_string(*w.rank) : "");
-         labels.emplace_back("state", w.state);
+         labels.emplace_back("state", name_of(w.state));
          labels.emplace_back("device", w.device.name);
          f.add(1, std::move(labels));
        });
   each(r, out.gauge("antdt_worker_joined", "1 if the worker takes part in the training, else 0."),
-       [](const WorkerReport& w, Family& f) { f.add(w.state == "joined" ? 1 : 0, of(w)); });
+       [](const WorkerReport& w, Family& f) {
+         f.add(w.state == ProcessState::kJoined ? 1 : 0, of(w));
+       });
   each(r, out.gauge("antdt_worker_attempt", "How often the worker was started."),
        [](const WorkerReport& w, Family& f) { f.add(w.attempt.value, of(w)); });
   each(
@@ -111,7 +113,7 @@ void add_server_metrics(const JobReport& r, Families& out) {
     for (const ServerReport& s : r.servers) family.add(static_cast<double>(value(s)), of(s));
   };
   gauge("antdt_server_joined", "1 if the server serves, else 0.",
-        [](const ServerReport& s) { return s.state == "joined" ? 1 : 0; });
+        [](const ServerReport& s) { return s.state == ProcessState::kJoined ? 1 : 0; });
   gauge("antdt_server_rows", "Rows of the model that the server holds.",
         [](const ServerReport& s) { return s.said.rows; });
   gauge("antdt_server_memory_bytes", "Memory that those rows use.",

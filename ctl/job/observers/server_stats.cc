@@ -13,8 +13,8 @@ wire::PsStats without_decisions(wire::PsStats stats) {
 }  // namespace
 
 // A backup makes the same decisions as its primary; counting both would count each twice.
-void ServerStats::said(WorkerId server, const wire::PsStats& stats, std::string_view role) {
-  const bool repeats = role == "backup" || role == "joining";
+void ServerStats::said(WorkerId server, const wire::PsStats& stats, ServerRole role) {
+  const bool repeats = role == ServerRole::kBackup || role == ServerRole::kJoining;
   said_[server] = repeats ? without_decisions(stats) : stats;
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/ids.h"
+#include "core/job_states.h"
 #include "core/wire/ps_messages.h"
 #include "ctl/servers/server_group.h"
 
@@ -13,7 +14,7 @@ namespace antdt::ctl {
 class ServerStats {
  public:
   // `role`: the role of the process in its server (ServerGroup::role_of).
-  void said(WorkerId server, const wire::PsStats& stats, std::string_view role);
+  void said(WorkerId server, const wire::PsStats& stats, ServerRole role);
   // One of a server's two processes was lost.
   void switched(const servers::ReportSwitch& switched);
 

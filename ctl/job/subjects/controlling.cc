@@ -32,9 +32,9 @@ control::TimePassed Controlling::tick() const {
   tick.startup = parts_.times.startup();
   if (parts_.config.spec.sync == SyncStrategy::kPsBsp) tick.backups = parts_.servers.backups();
   for (const WorkerProcess& w : life.workers()) {
-    const std::string role =
-        w.is_server() && w.running() ? parts_.servers.placement().role_of(w.member()) : "";
-    if (role.empty() || role == "joining" || w.leaving()) continue;
+    if (!w.is_server() || !w.running() || w.leaving()) continue;
+    const ServerRole role = parts_.servers.placement().role_of(w.member());
+    if (role == ServerRole::kNone || role == ServerRole::kJoining) continue;
     tick.servers.push_back({w.member(), parts_.members.host_name(w.place.host), role});
   }
   return tick;
@@ -69,7 +69,7 @@ void Controlling::carry_out(const control::Effect& effect, Work& work) {
                  [&](const control::RecordAction& e) { record(e, work); },
                  [&](const control::PerformAction& e) { perform(e, work); },
                  [&](const control::RefuseGroup& e) {
-                   work.then(lifecycle::JobFailed{"configuration", 2, e.error.message});
+                   work.then(lifecycle::JobFailed{ExitClass::kConfiguration, 2, e.error.message});
                  },
              },
              effect);

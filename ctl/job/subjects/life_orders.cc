@@ -63,13 +63,13 @@ void LifeOrders::end(const lifecycle::EndJob& e, Work& work) {
   Outcome& outcome = told.outcome;
   // Processes that fail since others wait for them do not know why.
   const auto& hang = parts_.traced.hang();
-  const bool explains = outcome.state == "failed" && hang && !hang->over &&
+  const bool explains = outcome.state == JobEnd::kFailed && hang && !hang->over &&
                         outcome.first_cause.find(hang->hang.text) == std::string::npos;
   if (explains) outcome.first_cause = fmt::format("{}; {}", hang->hang.text, outcome.first_cause);
   work.note("end", outcome.first_cause.empty() ? fmt::format("the job is {}", outcome.state)
                                                : outcome.first_cause);
   parts_.series.cut_short(parts_.lifecycle.phase(), work.now);
-  if (outcome.state == "done" && parts_.config.spec.protocol != Protocol::kAntdt) {
+  if (outcome.state == JobEnd::kDone && parts_.config.spec.protocol != Protocol::kAntdt) {
     parts_.records.step(shard_server::ledger::JobFinished{}, work);
   }
   parts_.ended = true;

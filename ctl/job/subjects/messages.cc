@@ -51,7 +51,7 @@ bool Messages::refuse_other_data(Member m, const wire::DataIdentity& data, Work&
       "go on with antdt run --resume {}; if the launching host's are the wrong ones, put the right "
       "ones on every host and begin a new run",
       m.worker, host, *difference, host, parts_.config.job);
-  work.then(lifecycle::JobFailed{"data", 2, reason, parts_.config.spec.stop_grace});
+  work.then(lifecycle::JobFailed{ExitClass::kData, 2, reason, parts_.config.spec.stop_grace});
   work.then(lifecycle::AskToLeave{m, {reason, 2}});
   return true;
 }

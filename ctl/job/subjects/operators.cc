@@ -24,7 +24,8 @@ Status Operators::check(const lifecycle::EvictionRequested& e) const {
 Status Operators::check(const lifecycle::RestartRequested& e) const {
   ANTDT_RETURN_IF_ERROR(parts_.lifecycle.check(e));
   const servers::ServerGroup& servers = parts_.servers;
-  if (e.member.worker.role != 's' || servers.placement().role_of(e.member) == "joining") return {};
+  if (e.member.worker.role != 's') return {};
+  if (servers.placement().role_of(e.member) == ServerRole::kJoining) return {};
   if (parts_.config.spec.server_replicas < 2) {
     if (servers.serving()) return {};
     return fail(ErrorKind::kRefused,

@@ -87,7 +87,7 @@ void Records::carry_out(shard_server::ledger::Effect& effect, Work& work) {
                                               e.epoch.value + 1));
           },
           [&](ledger::StopJob& e) {
-            work.then(lifecycle::JobFailed{"data", 4, e.reason});
+            work.then(lifecycle::JobFailed{ExitClass::kData, 4, e.reason});
           },
       },
       effect);

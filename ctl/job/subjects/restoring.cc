@@ -19,7 +19,7 @@ void Restoring::on(const CheckpointFound& e, Work& work) {
       begins ? parts_.records.rewind(lineage, begins->ledger, begins->accounts, work)
              : Status(tl::unexpected<Error>(begins.error()));
   if (!rewound) {
-    return work.then(lifecycle::JobFailed{"checkpoint", 1,
+    return work.then(lifecycle::JobFailed{ExitClass::kCheckpoint, 1,
                                           fmt::format("checkpoint {} does not fit this job: {}",
                                                       e.directory, rewound.error().message)});
   }

@@ -56,7 +56,7 @@ bool Suspicions::end_job_if_shared(Work& work) const {
   if (!at) return false;
   const shard_server::SuspiciousDeath& last = suspects_.deaths().back();
   work.then(lifecycle::JobFailed{
-      "data", 4,
+      ExitClass::kData, 4,
       shard_server::suspects_text(parts_.config.ledger.run, last.epoch, *at, limit, last.member)});
   return true;
 }

@@ -85,7 +85,7 @@ bool Incidents::take_budget(FailureClass cls) {
 void Incidents::exceed_budget(FailureClass cls) {
   image_.over_budget = fmt::format(
       "\nThe job bears {} failures of class \"{}\" ([failure] budgets), and this was one more.",
-      budgets_.limit(cls), to_string(cls));
+      budgets_.limit(cls), cls);
 }
 
 void Incidents::forgive() {

@@ -1,32 +1,21 @@
-// The states of a job, and the settings that its lifecycle needs.
+// The settings that the lifecycle of a job needs.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 
 #include "core/clock.h"
 #include "core/delivery.h"
+#include "core/job_states.h"
+#include "core/role_protocol.h"
 #include "core/sync_strategy.h"
 
 namespace antdt::ctl {
 
-enum class JobState {
-  kStarting,
-  kForming,
-  kTraining,
-  kEvaluating,
-  kFinishing,
-  kStopping,
-  kDone,
-  kFailed,
-  kStopped,
-};
-[[nodiscard]] std::string_view to_string(JobState state);
-
-enum class Protocol { kAntdt, kTorchrun, kExec };
-enum class Restart { kNever, kMember, kGang };
+using antdt::JobState;
+using antdt::Protocol;
+using antdt::Restart;
 
 // What the lifecycle needs to know of the job.
 struct JobSpec {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "core/role_protocol.h"
 #include "jobd/disk/checkpoint_check.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/show/runs.h"
@@ -34,7 +35,7 @@ struct Chosen {
 };
 
 tl::unexpected<Error> no_checkpoint(const std::string& run_dir, const launcher::JobConfig& job) {
-  if (job.roles.worker.protocol != "antdt") {
+  if (!speaks(job.roles.worker.protocol, Protocol::kAntdt)) {
     return fail(
         ErrorKind::kUsage,
         "the run in {} has no checkpoint: its workers (roles.worker.protocol = \"{}\") keep "

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "core/report/states.h"
 #include "core/schema/units.h"
 #include "core/wire/admin_messages.h"
 #include "core/wire/operator_messages.h"
@@ -51,7 +52,7 @@ void tell(const report::Status& status, const report::WorkerStatus& before) {
     return fmt::print("{} has left {} and goes on on {} (attempt {})\n", before.id, before.host,
                       now->host, now->attempt);
   }
-  if (now != nullptr && now->state == "waiting") {
+  if (now != nullptr && state_of(*now) == ProcessState::kWaiting) {
     return fmt::print("{} has left {}; its place is taken when a host has room\n", before.id,
                       before.host);
   }
@@ -80,7 +81,8 @@ Status await_server(RunningJob& job, const report::Status& before,
     failed = came && !other && found != nullptr && found->attempt == server.attempt;
     if (found != nullptr && found->attempt > server.attempt) again = *found;
     if (failed) return true;
-    return found == nullptr ? other.has_value() : again && again->state == "joined";
+    return found == nullptr ? other.has_value()
+                            : again && state_of(*again) == ProcessState::kJoined;
   }));
   if (failed) {
     return fail(ErrorKind::kRefused,

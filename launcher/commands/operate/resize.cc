@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "core/report/states.h"
 #include "core/wire/operator_messages.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/operate/running_job.h"
@@ -26,7 +27,7 @@ std::uint32_t training(const report::Status& status) {
   return static_cast<std::uint32_t>(
       std::ranges::count_if(status.workers, [&](const report::WorkerStatus& w) {
         return launcher::is_running(w) &&
-               (status.generation > 0 ? w.rank.has_value() : w.state == "joined");
+               (status.generation > 0 ? w.rank.has_value() : state_of(w) == ProcessState::kJoined);
       }));
 }
 
@@ -50,14 +51,14 @@ Status await_servers(RunningJob& job, const report::Status& before, std::uint32_
 Status resize(const ResizeOptions& options) {
   ANTDT_TRY(RunningJob job, reach(options.job));
   ANTDT_TRY(const report::Status before, status_of(job));
-  ANTDT_RETURN_IF_ERROR(job.link.order(
-      wire::ResizeJob{options.count, operator_name(), *by_name<wire::ResizedRole>(options.role)},
-      std::chrono::seconds(5)));
+  const wire::ResizedRole role = *by_name<wire::ResizedRole>(options.role);
+  ANTDT_RETURN_IF_ERROR(job.link.order(wire::ResizeJob{options.count, operator_name(), role},
+                                       std::chrono::seconds(5)));
   if (options.no_wait) {
     fmt::print("the job is to have {} {}s\n", options.count, options.role);
     return {};
   }
-  if (options.role == "server") return await_servers(job, before, options.count);
+  if (role == wire::ResizedRole::kServer) return await_servers(job, before, options.count);
   report::Status after;
   ANTDT_RETURN_IF_ERROR(wait_until(job, [&](const report::Status& status) {
     after = status;

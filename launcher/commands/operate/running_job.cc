@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "core/report/states.h"
 #include "launcher/commands/show/runs.h"
 
 namespace antdt::cli {
@@ -65,8 +66,10 @@ Status wait_until(RunningJob& job, const std::function<bool(const report::Status
 }
 
 bool is_settled(const report::Status& s) {
-  return s.waiting_for.empty() && s.state != "forming" && s.state != "starting" &&
-         std::ranges::none_of(s.workers, [](const auto& w) { return w.state == "leaving"; });
+  const std::optional<JobState> state = state_of(s);
+  return s.waiting_for.empty() && state != JobState::kForming && state != JobState::kStarting &&
+         std::ranges::none_of(s.workers,
+                              [](const auto& w) { return state_of(w) == ProcessState::kLeaving; });
 }
 
 }  // namespace antdt::cli

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/report/states.h"
 #include "core/schema/units.h"
 #include "core/wire/admin_messages.h"
 #include "launcher/commands/commands.h"
@@ -95,7 +96,7 @@ Result<int> tell_end(const std::string& run_dir) {
   for (const std::string& line : launcher::closing_lines(summary, run_dir)) {
     fmt::print("{}\n", line);
   }
-  return summary.state == "stopped" ? 0 : static_cast<int>(summary.exit.code);
+  return end_of(summary) == JobEnd::kStopped ? 0 : static_cast<int>(summary.exit.code);
 }
 
 // Of another user's job, only whether the agent still has it can be read.

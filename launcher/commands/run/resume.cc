@@ -6,6 +6,8 @@
 
 #include "core/os/fs.h"
 #include "core/os/runtime_dir.h"
+#include "core/report/states.h"
+#include "core/role_protocol.h"
 #include "ctl/membership/data_identity.h"
 #include "jobd/disk/checkpoint_store.h"
 #include "jobd/programs/job_spec.h"
@@ -32,7 +34,7 @@ Status check_ended(const std::string& run_dir) {
   }
   if (!is_there(run_dir + "/summary.json")) return {};  // the run broke off
   ANTDT_TRY(const report::Summary summary, launcher::read_summary(run_dir));
-  if (summary.state != "done") return {};
+  if (end_of(summary) != JobEnd::kDone) return {};
   return fail(ErrorKind::kUsage,
               "the run in {} is done: there is nothing to resume (antdt status {} shows its end)",
               run_dir, run_dir);
@@ -67,7 +69,7 @@ std::string lines_of(const std::vector<std::string>& sentences) {
 
 bool keeps_checkpoints(const launcher::JobConfig& config) {
   const launcher::RoleSection& role = config.roles.worker;
-  return role.protocol == "antdt" && role.count > 0;
+  return speaks(role.protocol, Protocol::kAntdt) && role.count > 0;
 }
 
 struct GoesOnFrom {

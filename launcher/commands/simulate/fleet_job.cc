@@ -5,7 +5,9 @@
 #include <optional>
 
 #include "core/drill/drill_json.h"
+#include "core/role_protocol.h"
 #include "core/schema/units.h"
+#include "core/sync_strategy.h"
 #include "jobd/programs/job_spec.h"
 #include "launcher/view/text_table.h"
 #include "sim/fleet/ideal.h"
@@ -33,7 +35,7 @@ Result<Outcome> play(const FleetJob& job, const fleet::Speeds& speeds,
   ANTDT_TRY(setup.emulation, drill::parse_emulation(launcher::to_json(job.config)));
   ANTDT_TRY(const fleet::Played played, fleet::Player(std::move(setup), speeds).play());
   const ctl::JobReport& report = played.report;
-  if (report.outcome && report.outcome->state != "done") {
+  if (report.outcome && report.outcome->state != JobEnd::kDone) {
     return fail(ErrorKind::kInternal, "the simulated job failed with solution \"{}\": {}", solution,
                 report.outcome->first_cause);
   }
@@ -77,12 +79,12 @@ void print(const std::vector<fleet::Comparison>& lines) {
 }  // namespace
 
 Status can_be_played(const launcher::JobConfig& config) {
-  if (config.trainer.sync != "allreduce") {
+  if (by_name<SyncStrategy>(config.trainer.sync) != SyncStrategy::kAllReduce) {
     return fail(ErrorKind::kUsage,
                 "[trainer] sync = \"{}\" is not simulated yet: only \"allreduce\" is",
                 config.trainer.sync);
   }
-  if (config.roles.worker.protocol != "antdt") {
+  if (!speaks(config.roles.worker.protocol, Protocol::kAntdt)) {
     return fail(ErrorKind::kUsage,
                 "a program of protocol \"{}\" is not simulated: only those that speak the antdt "
                 "protocol are",

@@ -161,7 +161,7 @@ ClusterView view_with_servers(double severity, std::uint64_t remaining = kMuch) 
     ServerView s;
     s.member = {WorkerId{'s', i}, Attempt{1}};
     s.host = i == 0 ? "a" : "b";
-    s.role = "alone";
+    s.role = ServerRole::kAlone;
     s.measured = true;
     s.service_us = s.service_us_persistent = i == 0 ? 100 : 100 * severity;
     s.busy_share = i == 0 ? 0.2 : 0.6;

@@ -90,9 +90,9 @@ TEST_P(JobDataTest, OneHostsFileThatDiffersEndsTheJobBeforeAnythingIsTrained) {
   begin_with(data(), with_other_training_file());
   EXPECT_EQ(begun, 0U);
   const Outcome end = the_end();
-  EXPECT_EQ(end.state, "failed");
+  EXPECT_EQ(end.state, JobEnd::kFailed);
   EXPECT_EQ(end.code, 2);
-  EXPECT_EQ(end.exit_class, "data");
+  EXPECT_EQ(end.exit_class, ExitClass::kData);
   EXPECT_THAT(end.first_cause,
               AllOf(HasSubstr("w1 on a"), HasSubstr("/d/train.tsv"), HasSubstr("xxh3 cc"),
                     HasSubstr("xxh3 aa"), HasSubstr("antdt run --resume")));

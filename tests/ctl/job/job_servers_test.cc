@@ -176,7 +176,7 @@ TEST_F(JobServersTest, TheModelIsWhatTheServersWriteAndTheyLeaveLast) {
   exits(s(0), 0);
   exits(s(1), 0);
   ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->state, "done");
+  EXPECT_EQ(outcome->state, JobEnd::kDone);
   EXPECT_EQ(outcome->code, 0);
 }
 
@@ -195,7 +195,7 @@ TEST_F(JobServersTest, AStoppedJobKeepsACheckpointAndThenItsServersLeave) {
   exits(s(0), 0);
   exits(s(1), 0);
   ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->state, "stopped");
+  EXPECT_EQ(outcome->state, JobEnd::kStopped);
   EXPECT_TRUE(outcome->resumable);
 }
 
@@ -257,7 +257,7 @@ TEST_F(JobServersTest, ALostProcessOfAReplicatedServerCostsNothing) {
   for (const ServerReport& server : machine->report().servers) {
     pushes += server.said.pushes_applied;
     if (server.server == s(2).worker) {
-      EXPECT_EQ(server.role, "alone");
+      EXPECT_EQ(server.role, ServerRole::kAlone);
     }
   }
   EXPECT_EQ(pushes, 7U) << "which both have counted";
@@ -282,7 +282,7 @@ TEST_F(JobServersTest, OneOfTheTwoProcessesOfAServerMayBeEvictedAtATime) {
   EXPECT_TRUE(machine->check(lifecycle::EvictionRequested{"s3", "slow", {}}));
   exits(s(0), 0);
   EXPECT_TRUE(machine->server_group().serving());
-  EXPECT_EQ(machine->server_group().placement().role_of(s(2)), "alone");
+  EXPECT_EQ(machine->server_group().placement().role_of(s(2)), ServerRole::kAlone);
   EXPECT_FALSE(machine->check(lifecycle::EvictionRequested{"s2", "slow", {}}));
   EXPECT_EQ(machine->lifecycle().find(s(0).worker)->attempt, Attempt{2}) << "it comes back";
 }
@@ -307,7 +307,7 @@ class JobServerMoves : public JobServersTest {
   void second_joins() {
     joins(s(2));
     serve({s(0), s(1), s(2)});
-    EXPECT_EQ(machine->server_group().placement().role_of(s(2)), "joining");
+    EXPECT_EQ(machine->server_group().placement().role_of(s(2)), ServerRole::kJoining);
   }
   // s0 reports that its backup has the whole state.
   job::Effects backed() {
@@ -374,7 +374,7 @@ TEST_F(JobServerMoves, TheNextIncarnationGoesOnWithIt) {
   b.host = b.name = "b";
   b.room = 4;
   feed(job::HostWelcomed{b, {{s(2).worker, Attempt{1}, 9}}});
-  EXPECT_EQ(machine->server_group().placement().role_of(s(2)), "joining");
+  EXPECT_EQ(machine->server_group().placement().role_of(s(2)), ServerRole::kJoining);
   const auto leave = sent<wire::Leave>(backed());
   ASSERT_EQ(leave.size(), 1U);
   EXPECT_EQ(leave[0].first, s(0));

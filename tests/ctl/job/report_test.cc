@@ -12,7 +12,7 @@ using nlohmann::json;
 JobReport example() {
   JobReport r;
   r.job = "ctr-01";
-  r.state = "done";
+  r.state = JobState::kDone;
   r.generation = Generation{1};
   r.epochs = 2;
   r.samples_total = 1600;
@@ -65,7 +65,7 @@ TEST(SummaryTest, WhatTheProgramSkippedIsThereByReason) {
 // The last lines of a worker's error output are bytes, and may begin inside a character.
 TEST(SummaryTest, InvalidUtf8InACauseIsReplaced) {
   JobReport r = example();
-  r.outcome = Outcome{"failed", 1, "program", false, "w1 said \xbc and left"};
+  r.outcome = Outcome{JobEnd::kFailed, 1, ExitClass::kProgram, false, "w1 said \xbc and left"};
   r.failures = {{1, WorkerId{'w', 1}, Attempt{1}, "a", 0, "w1 said \xbc and left", 1, {}}};
   EXPECT_EQ(json::parse(summary_json(r))["exit"]["first_cause"], "w1 said \uFFFD and left");
   EXPECT_TRUE(json::accept(status_json(r)));
@@ -88,7 +88,7 @@ TEST(StatusTest, AVerdictIsThereForPeopleAndItsPartsForPrograms) {
 TEST(SummaryTest, ServersAreListedAndTheirPushesAddedUp) {
   JobReport r = example();
   EXPECT_FALSE(json::parse(summary_json(r)).contains("servers"));
-  ServerReport s{WorkerId{'s', 0}, "a", 7, Attempt{1}, "joined", {}};
+  ServerReport s{WorkerId{'s', 0}, "a", 7, Attempt{1}, ProcessState::kJoined, {}};
   s.said.rows = 10;
   s.said.pushes_applied = 5;
   s.said.staleness_pushes = 4;

@@ -21,7 +21,7 @@ TEST_F(LifecycleTest, TheFirstCauseIsTheCulpritEvenIfAVictimIsHeardFirst) {
   const auto end = all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(1), killed(SIGSEGV)}));
   ASSERT_EQ(end.size(), 1U);
   EXPECT_EQ(end[0].outcome.code, 1);
-  EXPECT_EQ(end[0].outcome.exit_class, "signal");
+  EXPECT_EQ(end[0].outcome.exit_class, ExitClass::kSignal);
   EXPECT_THAT(end[0].outcome.first_cause, HasSubstr("w1 on b was killed by signal 11"));
 }
 
@@ -31,7 +31,7 @@ TEST_F(LifecycleTest, AVictimDoesNotReplaceTheCause) {
   const auto end =
       all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(0), code(kExitCollectiveBroken)}));
   ASSERT_EQ(end.size(), 1U);
-  EXPECT_EQ(end[0].outcome.exit_class, "signal");
+  EXPECT_EQ(end[0].outcome.exit_class, ExitClass::kSignal);
 }
 
 TEST_F(LifecycleTest, AWorkerKilledByOurOwnStopIsNotTheCause) {
@@ -74,7 +74,7 @@ TEST_F(LifecycleTest, AnErrorBeforeTheFirstStepIsReportedAtOnceAndNotRetried) {
   const auto end = all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(1), killed(SIGTERM)}));
   ASSERT_EQ(end.size(), 1U);
   EXPECT_EQ(end[0].outcome.code, 1);
-  EXPECT_EQ(end[0].outcome.exit_class, "program");
+  EXPECT_EQ(end[0].outcome.exit_class, ExitClass::kProgram);
   EXPECT_FALSE(end[0].outcome.resumable);
 }
 
@@ -98,7 +98,7 @@ TEST_F(LifecycleTest, AWorkerThatEndsWellTooEarlyIsAFailure) {
   EXPECT_EQ(all<lifecycle::StopWorker>(step(lifecycle::WorkerExited{w(0), code(0)})).size(), 1U);
   const auto end = all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(1), killed(SIGTERM)}));
   ASSERT_EQ(end.size(), 1U);
-  EXPECT_EQ(end[0].outcome.state, "failed");
+  EXPECT_EQ(end[0].outcome.state, JobEnd::kFailed);
   EXPECT_THAT(end[0].outcome.first_cause, HasSubstr("w0 on a ended before"));
 }
 
@@ -108,7 +108,7 @@ TEST_F(LifecycleTest, ExitCode93IsHonouredWhateverTheBudgets) {
   const Effects exited = step(lifecycle::WorkerExited{w(1), code(kExitNeverAgain)});
   EXPECT_TRUE(all<lifecycle::StartWorker>(exited).empty());
   const auto end = all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(0), killed(SIGTERM)}));
-  EXPECT_EQ(end.at(0).outcome.exit_class, "never-again");
+  EXPECT_EQ(end.at(0).outcome.exit_class, ExitClass::kNeverAgain);
   EXPECT_FALSE(end[0].outcome.resumable);
 }
 
@@ -120,7 +120,7 @@ TEST_F(LifecycleTest, ExitCode75StopsTheJobInGoodOrder) {
   EXPECT_GT(stops[0].grace, Duration::zero());
   const auto end =
       all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(0), code(kExitResumable)}));
-  EXPECT_EQ(end.at(0).outcome.state, "stopped");
+  EXPECT_EQ(end.at(0).outcome.state, JobEnd::kStopped);
   EXPECT_EQ(end[0].outcome.code, 75);
   EXPECT_TRUE(life.failures().empty());
 }

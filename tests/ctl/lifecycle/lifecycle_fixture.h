@@ -105,11 +105,11 @@ class LifecycleTest : public testing::Test {
     return step(lifecycle::PhaseDrained{phase});
   }
   std::string state_of(WorkerId worker) {
-    return std::string(state_name(life.find(worker)->state));
+    return std::string(name_of(process_state(life.find(worker)->state)));
   }
   const FailureRecord& failure() { return life.failures().back(); }
   std::string class_of(const FailureRecord& f) {
-    return std::string(to_string(static_cast<FailureClass>(f.cls)));
+    return std::string(name_of(static_cast<FailureClass>(f.cls)));
   }
 
   ManualClock clock;

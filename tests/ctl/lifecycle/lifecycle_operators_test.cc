@@ -283,7 +283,7 @@ TEST_F(LifecycleTest, AJobWhoseWorkersEndBeforeTheModelIsKeptIsNotDone) {
   step(lifecycle::WorkerExited{w(0), code(0)});
   const auto end = all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(1), code(0)}));
   ASSERT_EQ(end.size(), 1U);
-  EXPECT_EQ(end[0].outcome.state, "failed");
+  EXPECT_EQ(end[0].outcome.state, JobEnd::kFailed);
 }
 
 TEST_F(LifecycleTest, TheNextIncarnationReportsTheActionAsDone) {
@@ -298,7 +298,7 @@ TEST_F(LifecycleTest, TheNextIncarnationReportsTheActionAsDone) {
   next_incarnation({});
   const auto end = all<lifecycle::EndJob>(step(lifecycle::TimePassed{}));
   ASSERT_EQ(end.size(), 1U);
-  EXPECT_EQ(end[0].outcome.state, "done");
+  EXPECT_EQ(end[0].outcome.state, JobEnd::kDone);
   EXPECT_EQ(end[0].outcome.code, 0);
 }
 

@@ -72,7 +72,7 @@ TEST_F(LifecycleTest, AWorkerThatJoinsAfterTheModelIsKeptLeavesAlsoAfterADaemonR
   const auto end =
       all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(1), code(kExitResumable)}));
   ASSERT_EQ(end.size(), 1U);
-  EXPECT_EQ(end[0].outcome.state, "done");
+  EXPECT_EQ(end[0].outcome.state, JobEnd::kDone);
 }
 
 TEST_F(LifecycleTest, AModelThatCannotBeKeptYetIsWaitedForAndTheErrorReportedOnce) {

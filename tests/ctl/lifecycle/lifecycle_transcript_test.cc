@@ -52,14 +52,8 @@ JobSpec spec_of(const Line& line) {
     const auto parts = transcript::split(budget, ':');
     spec.budgets[parts.at(0)] = static_cast<std::uint32_t>(std::stoul(parts.at(1)));
   }
-  const std::string restart = line.text("restart", "member");
-  spec.restart = restart == "never"  ? Restart::kNever
-                 : restart == "gang" ? Restart::kGang
-                                     : Restart::kMember;
-  const std::string protocol = line.text("protocol", "antdt");
-  spec.protocol = protocol == "torchrun" ? Protocol::kTorchrun
-                  : protocol == "exec"   ? Protocol::kExec
-                                         : Protocol::kAntdt;
+  spec.restart = by_name<Restart>(line.text("restart", "member")).value();
+  spec.protocol = by_name<Protocol>(line.text("protocol", "antdt")).value();
   spec.servers = static_cast<std::uint32_t>(line.number("servers", 0));
   spec.server_replicas = static_cast<std::uint32_t>(line.number("replicas", 1));
   if (spec.servers > 0) spec.sync = SyncStrategy::kPsBsp;
@@ -117,7 +111,8 @@ class LifecycleScript : public transcript::Machine {
     if (what == "tick") return {lifecycle::TimePassed{}};
     if (what == "failed") {
       const Duration within = line.duration("within", Duration::zero());
-      return {lifecycle::JobFailed{line.word(0), 1, line.rest(1), within}};
+      return {
+          lifecycle::JobFailed{by_name<ExitClass>(line.word(0)).value(), 1, line.rest(1), within}};
     }
     if (const auto asked = asked_of(line)) return {*asked};
     if (const auto one = event_of_one(line)) return {*one};
@@ -273,12 +268,11 @@ class LifecycleScript : public transcript::Machine {
   }
 
   std::vector<std::string> state() const {
-    std::vector<std::string> shown{
-        fmt::format("{}, phase {}", to_string(life_.state()), life_.phase().phase)};
+    std::vector<std::string> shown{fmt::format("{}, phase {}", life_.state(), life_.phase().phase)};
     for (const WorkerProcess& w : life_.workers()) {
       const bool placed = w.running();
-      shown.push_back(fmt::format("{} {}{}{}{}", transcript::show(w.member()), state_name(w.state),
-                                  placed ? " on " + w.place.host : "",
+      shown.push_back(fmt::format("{} {}{}{}{}", transcript::show(w.member()),
+                                  process_state(w.state), placed ? " on " + w.place.host : "",
                                   w.leaving() && placed ? ", leaving" : "",
                                   w.apart() ? ", beside the group" : ""));
     }

@@ -491,7 +491,7 @@ TEST_F(ReadingTest, ACheckpointThatNobodyCanReadEndsTheJobWithFileAndCause) {
   cannot_read(w(1));
   const auto end = all<GiveUp>(rejoin({w(0), w(2)}));
   ASSERT_EQ(end.size(), 1U);
-  EXPECT_EQ(end[0].exit_class, "checkpoint");
+  EXPECT_EQ(end[0].exit_class, ExitClass::kCheckpoint);
   EXPECT_THAT(end[0].reason, HasSubstr("checkpoints/7"));
   EXPECT_THAT(end[0].reason, HasSubstr("w1 on a: state.bin: it does not have the checksum"));
 }

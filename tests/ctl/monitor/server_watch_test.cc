@@ -22,7 +22,7 @@ MonitorConfig windows() {
 class ServerWatchTest : public ::testing::Test {
  protected:
   ServerWatchTest() { watch.set_servers(three()); }
-  static std::vector<ServerWatch::ServerInfo> three(const std::string& role = "alone") {
+  static std::vector<ServerWatch::ServerInfo> three(ServerRole role = ServerRole::kAlone) {
     return {{s(0), "a", role}, {s(1), "b", role}, {s(2), "c", role}};
   }
   // 100 requests in each second; s1 takes `slow` times 100 us.
@@ -86,7 +86,7 @@ TEST_F(ServerWatchTest, AnotherAttemptAndAnotherPartBeginWithNothing) {
   run(12, 3);
   auto other = three();
   other[1].member = s(1, 2);
-  other[2].role = "primary";
+  other[2].role = ServerRole::kPrimary;
   watch.set_servers(other);
   views = watch.view(now);
   EXPECT_TRUE(views[0].measured);
@@ -97,8 +97,8 @@ TEST_F(ServerWatchTest, AnotherAttemptAndAnotherPartBeginWithNothing) {
 }
 
 TEST_F(ServerWatchTest, LikeIsComparedWithLike) {
-  auto roles = three("primary");
-  roles[1].role = "backup";
+  auto roles = three(ServerRole::kPrimary);
+  roles[1].role = ServerRole::kBackup;
   watch.set_servers(roles);
   run(14, 3);
   EXPECT_TRUE(views[1].measured);

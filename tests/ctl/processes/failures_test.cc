@@ -140,6 +140,17 @@ TEST(ShortenCauseTest, CutsBetweenCharacters) {
   EXPECT_EQ(failure.cause, short_one);
 }
 
+TEST(ExitClassTest, AJobThatAFailureEndsHasTheNameOfItsClass) {
+  for (const std::string_view name : names_of(FailureClass{})) {
+    const auto cls = by_name<FailureClass>(name);
+    ASSERT_TRUE(cls) << name;
+    EXPECT_EQ(name_of(exit_class_of(*cls)), name);
+  }
+  EXPECT_EQ(name_of(ExitClass::kDone), "done");
+  EXPECT_EQ(name_of(ExitClass::kDelivery), "delivery");
+  EXPECT_EQ(by_name<ExitClass>("data"), ExitClass::kData);
+}
+
 TEST(FirstCauseTest, OtherIncidentsDoNotCount) {
   const std::vector<FailureRecord> failures{record(1, FailureClass::kHost, "a", 1),
                                             record(5, FailureClass::kSignal, "b", 2)};

@@ -99,7 +99,7 @@ TEST_F(ServerGroupReplicasTest, ALostBackupIsDoneWithoutAndWhatComesBackJoins) {
   EXPECT_EQ(told[server(0)].view, 2U);
   EXPECT_EQ(told[server(0)].replica, wire::ReplicaRole::kAlone);
   comes_back(server(2, 2));
-  EXPECT_EQ(group.placement().role_of(server(2, 2)), "joining");
+  EXPECT_EQ(group.placement().role_of(server(2, 2)), ServerRole::kJoining);
   EXPECT_EQ(told[server(2, 2)].replica, wire::ReplicaRole::kJoining);
   EXPECT_EQ(told[server(2, 2)].view, 3U);
   EXPECT_EQ(told[server(2, 2)].other, at(server(0)));
@@ -115,14 +115,14 @@ TEST_F(ServerGroupReplicasTest, ItIsTheBackupOnceThePrimaryReportsThatInItsView)
   comes_back(server(0, 2));
   EXPECT_TRUE(all<ReportBackup>(backs(server(2), 2)).empty()) << "said in the view before";
   EXPECT_TRUE(all<ReportBackup>(backs(server(0, 2), 3)).empty()) << "it cannot say so itself";
-  EXPECT_EQ(group.placement().role_of(server(0, 2)), "joining");
+  EXPECT_EQ(group.placement().role_of(server(0, 2)), ServerRole::kJoining);
   const auto effects = backs(server(2), 3);
   ASSERT_EQ(all<ReportBackup>(effects).size(), 1U);
   EXPECT_TRUE(std::holds_alternative<PersistGroup>(effects[1])) << "journaled before it is used";
   ASSERT_EQ(all<SendRosters>(effects).size(), 1U);
   EXPECT_EQ(all<SendRosters>(effects)[0].workers, std::vector{worker(0)});
-  EXPECT_EQ(group.placement().role_of(server(0, 2)), "backup");
-  EXPECT_EQ(group.placement().role_of(server(2)), "primary");
+  EXPECT_EQ(group.placement().role_of(server(0, 2)), ServerRole::kBackup);
+  EXPECT_EQ(group.placement().role_of(server(2)), ServerRole::kPrimary);
   EXPECT_EQ(group.roster().others[0], at(server(0, 2)));
   // The process may be promoted now.
   const auto switched = all<ReportSwitch>(step(GroupMemberLost{server(2), "was killed"}));

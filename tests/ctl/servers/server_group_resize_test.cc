@@ -68,7 +68,7 @@ TEST_F(ServerGroupResizeTest, AServerOfTheNextSizeIsNoPartOfTheGroupThatServes) 
   step(ProcessesExpected{{s(0), s(1)}, {w(0), w(1)}, {s(2)}});
   joins(group, s(2));
   EXPECT_TRUE(group.serving());
-  EXPECT_EQ(group.placement().role_of(s(2)), "");
+  EXPECT_EQ(group.placement().role_of(s(2)), ServerRole::kNone);
   EXPECT_THAT(group.placement().endpoints(), ElementsAre("/run/s0", "/run/s1"));
   step(GroupMemberLost{s(2), "killed"});
   EXPECT_TRUE(group.serving());

@@ -223,8 +223,8 @@ class ServersScript : public transcript::Machine {
         "{} g{} #{}, admitted: {}", kNames[static_cast<int>(group_.state())], group_.generation(),
         group_.roster().number, transcript::show(group_.workers().admitted()))};
     for (const GroupServer& server : written_.servers) {
-      const std::string role = group_.placement().role_of(server.member());
-      if (!role.empty())
+      const ServerRole role = group_.placement().role_of(server.member());
+      if (role != ServerRole::kNone)
         shown.push_back(fmt::format("{}: {}", transcript::show(server.member()), role));
     }
     if (!group_.waiting_for().empty()) shown.push_back("waits for " + group_.waiting_for());

@@ -8,7 +8,7 @@ namespace antdt::ctl {
 inline JobReport example_report() {
   JobReport r;
   r.job = "ctr-01";
-  r.state = "training";
+  r.state = JobState::kTraining;
   r.generation = Generation{2};
   r.epochs = 2;
   r.samples_total = 1600;
@@ -18,12 +18,12 @@ inline JobReport example_report() {
   WorkerReport w0;
   w0.worker = WorkerId{'w', 0};
   w0.host = "a";
-  w0.state = "started";
+  w0.state = ProcessState::kStarted;
   WorkerReport w1 = w0;
   w1.worker.index = 1;
   w1.host = "b";
   w1.rank = 1;
-  w1.state = "joined";
+  w1.state = ProcessState::kJoined;
   w1.batch = 16;
   w1.samples_per_second = 50;
   w1.judged = true;

@@ -65,7 +65,7 @@ TEST(JobMetricsTest, AWorkerThatNobodyHasMeasuredHasNoSpeedAndNoVerdict) {
 
 TEST(JobMetricsTest, AWorkerThatWasRemovedIsNotThere) {
   JobReport report = example_report();
-  report.workers[1].state = "removed";
+  report.workers[1].state = ProcessState::kRemoved;
   EXPECT_THAT(text_of(report), Not(HasSubstr("worker=\"w1\"")));
 }
 
@@ -86,7 +86,7 @@ TEST(JobMetricsTest, ActionsFailuresEventsAndHostsAreTold) {
 TEST(JobMetricsTest, ServersAreThereIfTheJobHasSome) {
   EXPECT_THAT(text_of(example_report()), Not(HasSubstr("antdt_server_")));
   JobReport report = example_report();
-  ServerReport server{WorkerId{'s', 0}, "a", 7, Attempt{1}, "joined", {}};
+  ServerReport server{WorkerId{'s', 0}, "a", 7, Attempt{1}, ProcessState::kJoined, {}};
   server.said.service_us_p99 = 250;
   server.said.pushes_late = 5;
   report.servers = {server};
@@ -107,7 +107,7 @@ TEST(JobMetricsTest, TheJournalsCommitsAreAHistogram) {
 // Prometheus refuses an answer that has the same series twice.
 TEST(JobMetricsTest, NoSeriesIsThereTwice) {
   JobReport report = example_report();
-  report.servers = {ServerReport{WorkerId{'s', 0}, "a", 7, Attempt{1}, "joined", {}}};
+  report.servers = {ServerReport{WorkerId{'s', 0}, "a", 7, Attempt{1}, ProcessState::kJoined, {}}};
   PastCounts past;
   past.see(report);
   const metrics::Families families = job_metrics(report, past, {"1", {}, commit_times()});

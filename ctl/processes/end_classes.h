@@ -1,0 +1,66 @@
+// Why processes and jobs end, in classes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/names.h"
+
+namespace antdt::ctl {
+
+// Why a process ended. The order is that of causation: an earlier class can explain a later one,
+// never the reverse.
+enum class FailureClass : std::uint8_t {
+  kConfiguration,  // cannot be executed, or ended with an error before the job made a step
+  kNeverAgain,     // exit code 93
+  kHost,           // its host was lost
+  kOom,            // there is evidence that memory ran out
+  kProgram,        // exited with an error
+  kSignal,         // killed by a signal that this job did not send
+  kHang,           // ended by the job, because it did not answer or made no progress
+  kCollective,     // it lost its peers, so it is a victim
+  kResumable,      // exit code 75: it wants the job to stop and go on later
+  kAsked,          // ended as it was asked to
+  kNone,           // exit code 0
+};
+constexpr auto names_of(FailureClass) {
+  return names("configuration", "never-again", "host", "oom", "program", "signal", "hang",
+               "collective", "resumable", "asked", "none");
+}
+
+// Why a job ended: the class of the failure that ended it, or one of those that no process has.
+enum class ExitClass : std::uint8_t {
+  kConfiguration,
+  kNeverAgain,
+  kHost,
+  kOom,
+  kProgram,
+  kSignal,
+  kHang,
+  kCollective,
+  kResumable,
+  kAsked,
+  kNone,
+  kDone,
+  kStopped,
+  kData,        // records cannot be trained, or hosts do not have the same data
+  kCheckpoint,  // a checkpoint cannot be gone on from
+  kDelivery,    // records were lost or repeated, against the promise
+};
+constexpr auto names_of(ExitClass) {
+  constexpr auto kOfProcesses = names_of(FailureClass{});
+  constexpr auto kOfJobs = names("done", "stopped", "data", "checkpoint", "delivery");
+  std::array<std::string_view, kOfProcesses.size() + kOfJobs.size()> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = i < kOfProcesses.size() ? kOfProcesses[i] : kOfJobs[i - kOfProcesses.size()];
+  }
+  return all;
+}
+[[nodiscard]] constexpr ExitClass exit_class_of(FailureClass cls) {
+  static_assert(static_cast<int>(ExitClass::kNone) == static_cast<int>(FailureClass::kNone));
+  return static_cast<ExitClass>(cls);
+}
+
+}  // namespace antdt::ctl

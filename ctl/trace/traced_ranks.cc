@@ -75,19 +75,20 @@ void TracedRanks::count(MonoTime now) {
 void TracedRanks::moved(MonoTime now, Effects& out) {
   moved_ = now;
   if (state_ == State::kMoving) return;
-  if (state_ == State::kAsking && failed_) return;  // the others may take a moment to see it
+  if (state_ == State::kAskingAfterFailure) return;  // the others may take a moment to see it
   if (hang_) out.emplace_back(SayHangOver{});
   hang_.reset();
   state_ = State::kMoving;
 }
 
-void TracedRanks::ask(MonoTime now, Effects& out) {
+// From: kMoving, kAsking. To: `why`, which is one of the two states in which they are asked.
+void TracedRanks::ask(State why, MonoTime now, Effects& out) {
   AskForStacks asks{++number_, {}};
   for (auto& [worker, rank] : ranks_) {
     rank.told.reset();
     asks.members.push_back(rank.member);
   }
-  state_ = State::kAsking;
+  state_ = why;
   asked_ = now;
   out.emplace_back(std::move(asks));
 }
@@ -99,15 +100,12 @@ void TracedRanks::on(const StackHeard& e, MonoTime now, Effects& out) {
   if (found == ranks_.end() || found->second.member != e.member) return;
   if (e.told.number == 0) {
     if (state_ == State::kHung || state_ == State::kEnded) return;
-    if (state_ != State::kAsking || !failed_) {
-      failed_ = true;
-      ask(now, out);
-    }
+    if (state_ != State::kAskingAfterFailure) ask(State::kAskingAfterFailure, now, out);
     found->second.told = e.told;
-  } else if (state_ == State::kAsking && e.told.number == number_) {
+  } else if (asking() && e.told.number == number_) {
     found->second.told = e.told;
   }
-  if (state_ != State::kAsking) return;
+  if (!asking()) return;
   const bool all =
       std::ranges::all_of(ranks_, [](const auto& r) { return r.second.told.has_value(); });
   if (all) conclude(now, out);
@@ -123,10 +121,13 @@ std::vector<RankFound> TracedRanks::found(MonoTime now) const {
   return all;
 }
 
+// From: kAskingAfterFailure. To: kEnded, because it ends by itself, if a mismatch explains the
+// failure, otherwise kMoving.
+// From: kAsking. To: kHung.
 void TracedRanks::conclude(MonoTime now, Effects& out) {
-  if (std::exchange(failed_, false)) {
+  if (state_ == State::kAskingAfterFailure) {
     hang_ = explain_mismatch(found(now));
-    state_ = hang_ ? State::kEnded : State::kMoving;  // it ends by itself
+    state_ = hang_ ? State::kEnded : State::kMoving;
     moved_ = now;
   } else {
     hang_ = explain_hang(found(now));
@@ -145,7 +146,7 @@ void TracedRanks::on(const RankGone& e, MonoTime now, Effects& out) {
     ranks_.erase(found);
     return;
   }
-  if (state_ == State::kAsking && failed_) conclude(now, out);
+  if (state_ == State::kAskingAfterFailure) conclude(now, out);
   ranks_.erase(found);
   if (state_ != State::kEnded) moved(now, out);
 }
@@ -155,10 +156,13 @@ void TracedRanks::on(const TimePassed& /*e*/, MonoTime now, Effects& out) {
     case State::kMoving: {
       const bool one_waits =
           std::ranges::any_of(ranks_, [](const auto& r) { return !r.second.said.inside.empty(); });
-      if (one_waits && now - moved_ >= hang_after_ / kPatienceParts) ask(now, out);
+      if (one_waits && now - moved_ >= hang_after_ / kPatienceParts) {
+        ask(State::kAsking, now, out);
+      }
       break;
     }
     case State::kAsking:
+    case State::kAskingAfterFailure:
       if (now - asked_ >= kAnswerWithin) conclude(now, out);
       break;
     case State::kHung:

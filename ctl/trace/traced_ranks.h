@@ -2,11 +2,13 @@
 // are, and whether they hang. docs/machines.md describes the shape of a machine.
 //
 //   moving ──nobody moved for `patience`, and one is in a collective──> asking   (AskForStacks)
-//   moving ──a rank says that it failed──> asking
+//   moving, asking ──a rank says that it failed──> asking after a failure        (AskForStacks)
 //   asking ──all have told, or kAnswerWithin is over──> hung          (SayHang)
+//   asking after a failure ──the same, or a rank goes──> ended        (SayHang), or moving if what
+//                            they called does not explain the failure
 //   hung ──`hang_after` is over and they cannot go on──> ended        (EndRank)
 //   hung ──a rank goes──> ended
-//   any ──a rank moves or comes──> moving                       (SayHangOver, after a hang)
+//   any but asking after a failure ──a rank moves or comes──> moving  (SayHangOver, after a hang)
 //
 // A rank moves when it enters another collective or takes a step of its optimizer. Ranks cannot go
 // on by themselves if all of them wait in collectives, or if the cause answers nothing; a cause
@@ -96,7 +98,7 @@ class TracedRanks {
   [[nodiscard]] const Progress& progress() const { return progress_; }
 
  private:
-  enum class State : std::uint8_t { kMoving, kAsking, kHung, kEnded };
+  enum class State : std::uint8_t { kMoving, kAsking, kAskingAfterFailure, kHung, kEnded };
 
   void on(const RankSaid& e, MonoTime now, Effects& out);
   void on(const StackHeard& e, MonoTime now, Effects& out);
@@ -104,11 +106,14 @@ class TracedRanks {
   void on(const TimePassed& e, MonoTime now, Effects& out);
 
   void moved(MonoTime now, Effects& out);
-  void ask(MonoTime now, Effects& out);
+  void ask(State why, MonoTime now, Effects& out);
   void conclude(MonoTime now, Effects& out);
   void end_if_hopeless(MonoTime now, Effects& out);
   void count(MonoTime now);
   [[nodiscard]] std::vector<RankFound> found(MonoTime now) const;
+  [[nodiscard]] bool asking() const {
+    return state_ == State::kAsking || state_ == State::kAskingAfterFailure;
+  }
   [[nodiscard]] bool is_idle(WorkerId worker, MonoTime now) const;
   void check_invariants() const;
 
@@ -121,9 +126,8 @@ class TracedRanks {
   Duration hang_after_;
   std::map<WorkerId, Rank> ranks_;
   State state_ = State::kMoving;
-  MonoTime moved_{};     // when one of them moved last
-  MonoTime asked_{};     // kAsking
-  bool failed_ = false;  // kAsking: because one of them failed
+  MonoTime moved_{};  // when one of them moved last
+  MonoTime asked_{};  // while they are asked: since when
   std::uint64_t number_ = 0;
   std::optional<Hang> hang_;
   Progress progress_;

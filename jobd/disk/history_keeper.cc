@@ -18,17 +18,20 @@ void HistoryKeeper::open() {
   }
   if (opened) {
     history_.emplace(std::move(*opened));
+    state_ = State::kWell;
   } else {
     news_ = fmt::format("nobody will know which records made which step: {}; the job goes on",
                         opened.error().message);
   }
 }
 
+// From: any. To: kWell, or kNowhere if that is impossible.
 // Done once in an incarnation: if a disk damages what was just written, it must not be filled with
 // damaged files.
 void HistoryKeeper::begin_anew(const Error& damage) {
   aside_ = true;
   history_.reset();
+  state_ = State::kNowhere;
   const std::string aside = path_ + ".damaged";
   std::error_code error;
   for (const char* part : {"-wal", "-shm", ""}) {
@@ -44,7 +47,7 @@ void HistoryKeeper::begin_anew(const Error& damage) {
     return;
   }
   open();
-  if (!history_) return;
+  if (state_ == State::kNowhere) return;
   news_ = fmt::format(
       "{}; it was moved to {} and a new one is begun: which records made the steps before is "
       "forgotten, of the present members' too; the job goes on",
@@ -52,37 +55,38 @@ void HistoryKeeper::begin_anew(const Error& damage) {
 }
 
 void HistoryKeeper::remember(shard_server::history::Entry entry) {
-  if (!history_) return;
+  if (state_ == State::kNowhere) return;
   settled_ = settled_ || std::holds_alternative<shard_server::history::Settled>(entry);
   history_->append(std::move(entry));
 }
 
+// From: kWell, kFailing. To: kWell or kFailing, unless the file is damaged.
 void HistoryKeeper::judge(const Status& written) {
   if (!written && written.error().kind == ErrorKind::kCorrupt && !aside_) {
-    failing_ = false;
     return begin_anew(written.error());
   }
-  if (!written && !failing_) {
+  if (!written && state_ == State::kWell) {
     news_ = fmt::format(
         "which records made which step cannot be written down for now: {}; the job "
         "goes on, and what is not written waits for it",
         written.error().message);
   }
-  failing_ = !written;
+  state_ = written ? State::kWell : State::kFailing;
 }
 
 void HistoryKeeper::finish_turn() {
-  if (!history_ || failing_) return;
+  if (state_ != State::kWell) return;
   judge(std::exchange(settled_, false) ? history_->sync() : history_->commit());
 }
 
 bool HistoryKeeper::sync() {
-  if (history_ && history_->unsynced()) {
+  if (state_ == State::kNowhere) return true;
+  if (history_->unsynced()) {
     judge(history_->sync());
-  } else if (history_ && failing_) {
+  } else if (state_ == State::kFailing) {
     judge(history_->commit());
   }
-  return !failing_;
+  return state_ != State::kFailing;
 }
 
 std::optional<std::string> HistoryKeeper::take_news() { return std::exchange(news_, {}); }

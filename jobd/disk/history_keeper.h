@@ -2,11 +2,12 @@
 // ever stopping the job: an error is reported once, and entries that could not be written wait for
 // room.
 //
-//   well --an error--> failing: tried again at each sync --no error--> well
-//   well, failing --damage--> moved aside (history.db.damaged), begun anew: well
-//   nowhere: the history could not be opened, and entries are dropped
+//   kWell ──an error──> kFailing: tried again at each sync ──no error──> kWell
+//   kWell, kFailing ──damage──> moved aside (history.db.damaged) once, and begun anew: kWell
+//   kNowhere: the history could not be opened, and entries are dropped
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -32,6 +33,8 @@ class HistoryKeeper {
   [[nodiscard]] std::optional<std::string> take_news();
 
  private:
+  enum class State : std::uint8_t { kNowhere, kWell, kFailing };
+
   void judge(const Status& written);
   void begin_anew(const Error& damage);
   void open();
@@ -41,10 +44,10 @@ class HistoryKeeper {
   Incarnation incarnation_;
   std::uint64_t most_bytes_ = 0;
 
-  std::optional<shard_server::History> history_;
-  bool settled_ = false;
-  bool failing_ = false;
-  bool aside_ = false;  // a damaged file was moved aside
+  std::optional<shard_server::History> history_;  // unless it is kNowhere
+  State state_ = State::kNowhere;
+  bool settled_ = false;  // a generation did, in this turn
+  bool aside_ = false;    // a damaged file was moved aside in this incarnation
   std::optional<std::string> news_;
 };
 

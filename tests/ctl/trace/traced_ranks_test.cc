@@ -171,5 +171,41 @@ TEST_F(TracedRanksTest, AfterACollectiveFailedTheOthersAreAskedWhatTheyCalled) {
   EXPECT_EQ(ranks.progress().samples, 3U * (80 + 16));
 }
 
+TEST_F(TracedRanksTest, AFailureIsAskedAboutAlsoIfTheyAreAskedAlready) {
+  for (const std::uint32_t i : {0U, 1U}) say(i, {5, 80, 2, 0, "all_reduce"});
+  say(2, {5, 80, 1, 0, ""});
+  pass(seconds(11));
+  const std::uint64_t first = take<AskForStacks>().at(0).number;
+  tell(0, 0, true, {{"", 2, "all_reduce", "train.py:4"}});
+  const auto asked = take<AskForStacks>();
+  ASSERT_THAT(asked, SizeIs(1));
+  EXPECT_GT(asked[0].number, first);
+  tell(1, 0, true, {{"", 2, "all_reduce", "train.py:4"}});
+  EXPECT_THAT(take<AskForStacks>(), SizeIs(0)) << "one answer is enough";
+}
+
+TEST_F(TracedRanksTest, ARankThatMovesDoesNotEndTheQuestionAboutAFailure) {
+  for (const std::uint32_t i : {0U, 1U, 2U}) say(i, {5, 80, 2, 0, "all_reduce"});
+  tell(0, 0, true, {{"", 2, "all_reduce", "train.py:4"}});
+  const std::uint64_t number = take<AskForStacks>().at(0).number;
+  say(1, {6, 96, 2, 0, "all_reduce"});
+  tell(1, number, true, {{"", 2, "all_reduce", "train.py:4"}});
+  tell(2, number, true, {{"", 2, "barrier", "train.py:9"}});
+  EXPECT_THAT(take<SayHang>(), SizeIs(1));
+}
+
+TEST_F(TracedRanksTest, AfterAFailureThatNoMismatchExplainsTheyAreWatchedAsBefore) {
+  for (const std::uint32_t i : {0U, 1U, 2U}) say(i, {5, 80, 2, 0, "all_reduce"});
+  tell(0, 0, true, {{"", 2, "all_reduce", "train.py:4"}});
+  const std::uint64_t number = take<AskForStacks>().at(0).number;
+  for (const std::uint32_t i : {1U, 2U}) {
+    tell(i, number, true, {{"", 2, "all_reduce", "train.py:4"}});
+  }
+  EXPECT_THAT(take<SayHang>(), SizeIs(0));
+  EXPECT_FALSE(ranks.hang());
+  pass(seconds(11));
+  EXPECT_THAT(take<AskForStacks>(), SizeIs(1)) << "now they may hang";
+}
+
 }  // namespace
 }  // namespace antdt::ctl::trace

@@ -120,14 +120,23 @@ struct Accelerators::Shared {
   std::unique_ptr<Nvml> nvml;
   std::mutex mutex;
   std::condition_variable changed;
-  bool over = false;     // the thread is asked to end
-  bool stopped = false;  // the thread makes no more calls
+  // What the thread does:
+  //
+  //   kBeginning ──the library begins──> kLooking ──it is asked to end──> kClosing ──> kStopped
+  //        └──it does not────────────────────────────────────────────────────^
+  enum class State : std::uint8_t { kBeginning, kLooking, kClosing, kStopped };
+  State state = State::kBeginning;
+  // What the thread is asked to do, in any state.
+  bool over = false;  // to end
   bool at_once = false;
-  bool tells_nothing = false;
   std::uint64_t looks = 0;
   MonoTime looked{};
   std::set<std::uint32_t> held_down;
 
+  // Whether a look may follow.
+  [[nodiscard]] bool goes_on() const {
+    return state == State::kBeginning || state == State::kLooking;
+  }
   void watch();
   void look_again_and_again(std::unique_lock<std::mutex>& lock);
 };
@@ -150,7 +159,8 @@ bool Accelerators::end(Duration patience) {
   std::unique_lock lock(shared->mutex);
   shared->over = true;
   shared->changed.notify_all();
-  const bool stopped = shared->changed.wait_for(lock, patience, [&] { return shared->stopped; });
+  const bool stopped = shared->changed.wait_for(
+      lock, patience, [&] { return shared->state == Shared::State::kStopped; });
   lock.unlock();
   stopped ? thread_.join() : thread_.detach();
   return stopped;
@@ -159,13 +169,16 @@ bool Accelerators::end(Duration patience) {
 void Accelerators::Shared::watch() {
   const bool begun = nvml->begin();
   std::unique_lock lock(mutex);
-  tells_nothing = !begun;
+  if (begun) {
+    state = State::kLooking;
+    look_again_and_again(lock);
+  }
+  state = State::kClosing;
   changed.notify_all();
-  if (begun) look_again_and_again(lock);
   lock.unlock();
   nvml.reset();  // this is a call of the library, too
   lock.lock();
-  stopped = true;
+  state = State::kStopped;  // no more calls of the library
   changed.notify_all();
 }
 
@@ -196,13 +209,13 @@ bool Accelerators::await_look() {
   std::unique_lock lock(shared.mutex);
   const std::uint64_t before = shared.looks;
   // The look that is in progress may have begun before.
-  while (shared.looks < before + 2 && !shared.tells_nothing) {
+  while (shared.looks < before + 2 && shared.goes_on()) {
     shared.at_once = true;
     shared.changed.notify_all();
     const std::uint64_t now = shared.looks;
-    shared.changed.wait(lock, [&] { return shared.looks > now || shared.tells_nothing; });
+    shared.changed.wait(lock, [&] { return shared.looks > now || !shared.goes_on(); });
   }
-  return !shared.tells_nothing;
+  return shared.goes_on();
 }
 
 }  // namespace antdt::antdtd

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/os/spawn.h"
+#include "core/role_protocol.h"
 
 namespace antdt::antdtd {
 namespace {
@@ -63,7 +64,8 @@ std::vector<std::string> worker_environment(const std::vector<std::string>& agen
   env["ANTDT_ATTEMPT"] = std::to_string(key.member.attempt.value);
   env.try_emplace("ANTDT_PROTOCOL", "antdt");
   env.try_emplace("OMP_NUM_THREADS", "1");
-  if (env["ANTDT_PROTOCOL"] == "torchrun") env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  if (speaks(env["ANTDT_PROTOCOL"], Protocol::kTorchrun))
+    env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
 
   const auto trace = env.find("ANTDT_TRACE");
   if (trace != env.end() && trace->second == "1" && !tracer.folder.empty()) {

@@ -106,8 +106,11 @@ struct ShimLog::Shared {
   std::condition_variable changed;
   std::string pending;        // in order, notices included
   std::uint64_t dropped = 0;  // bytes dropped after the end of `pending`
-  bool finishing = false;
-  bool finished = false;
+  // kOpen ──finish(), or the ShimLog goes──> kFinishing ──all is written──> kFinished
+  enum class State : std::uint8_t { kOpen, kFinishing, kFinished };
+  State state = State::kOpen;
+  // From: kOpen. To: kFinishing.
+  void ask_to_finish();
 };
 
 ShimLog::ShimLog(std::string path, std::uint64_t max_bytes, std::size_t buffer_bytes)
@@ -118,8 +121,12 @@ ShimLog::ShimLog(std::string path, std::uint64_t max_bytes, std::size_t buffer_b
 
 ShimLog::~ShimLog() {
   const std::lock_guard lock(shared_->mutex);
-  shared_->finishing = true;
-  shared_->changed.notify_all();
+  shared_->ask_to_finish();
+}
+
+void ShimLog::Shared::ask_to_finish() {
+  if (state == State::kOpen) state = State::kFinishing;
+  changed.notify_all();
 }
 
 void ShimLog::append(std::string_view bytes) {
@@ -137,15 +144,15 @@ void ShimLog::append(std::string_view bytes) {
 
 bool ShimLog::finish(Duration wait) {
   std::unique_lock lock(shared_->mutex);
-  shared_->finishing = true;
-  shared_->changed.notify_all();
-  return shared_->changed.wait_for(lock, wait, [this] { return shared_->finished; });
+  shared_->ask_to_finish();
+  return shared_->changed.wait_for(lock, wait,
+                                   [this] { return shared_->state == Shared::State::kFinished; });
 }
 
 void ShimLog::Shared::write_until_finished() {
   std::unique_lock lock(mutex);
   for (;;) {
-    changed.wait(lock, [this] { return finishing || !pending.empty(); });
+    changed.wait(lock, [this] { return state != State::kOpen || !pending.empty(); });
     if (pending.empty() && dropped > 0) pending = dropped_notice(std::exchange(dropped, 0));
     if (pending.empty()) break;
     const std::string batch = std::exchange(pending, {});
@@ -153,12 +160,12 @@ void ShimLog::Shared::write_until_finished() {
     const std::uint64_t refused = file.write(batch);
     lock.lock();
     if (refused > 0) {
-      if (finishing && pending.empty()) break;  // there is nowhere left to report it
+      if (state != State::kOpen && pending.empty()) break;  // there is nowhere left to report it
       // Reported with the next output that the disk accepts.
       dropped += refused;
     }
   }
-  finished = true;
+  state = State::kFinished;  // from kFinishing
   changed.notify_all();
 }
 

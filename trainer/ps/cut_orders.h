@@ -45,10 +45,18 @@ class CutOrders {
   static constexpr const char* kOvertaken = "a later checkpoint was ordered before it";
 
  private:
+  //   kKnown ──begun()──> kSaving ──written(), failed()──> kConcluded
+  //     └──failed(), or a later one is begun()──> kGivenUp ──begun()──^
+  // In the last two it has an outcome, and keeps it.
+  enum class State : std::uint8_t { kKnown, kSaving, kConcluded, kGivenUp };
   struct Cut {
     wire::PsSaved saved;  // as far as it is known
-    bool begun = false;
-    bool done = false;
+    State state = State::kKnown;
+    [[nodiscard]] bool has_outcome() const {
+      return state == State::kConcluded || state == State::kGivenUp;
+    }
+    void begin();
+    void conclude();
   };
   Cut& at(std::uint64_t number);
 

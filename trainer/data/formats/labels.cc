@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 namespace antdt::data {
 namespace {
@@ -21,50 +22,65 @@ std::optional<double> number(std::string_view text) {
 }  // namespace
 
 Labels::Labels(std::vector<std::string> names, std::uint32_t classes)
-    : begun_(true), names_used_(!names.empty()), whole_(classes > 1), names_(std::move(names)) {
-  largest_ = classes > 1 ? classes - 1.0 : 0;
-}
+    : kind_(!names.empty() ? Kind::kNames
+            : classes > 1  ? Kind::kClasses
+                           : Kind::kNumbers),
+      largest_(classes > 1 ? classes - 1.0 : 0),
+      names_(std::move(names)) {}
 
 std::string Labels::learn(std::string_view text) {
   if (text.empty()) return "the label is missing";
   const std::optional<double> as_number = number(text);
-  if (!begun_) {
-    begun_ = true;
-    names_used_ = may_be_names_ && !as_number;
-  }
-  if (names_used_) {
-    if (std::find(names_.begin(), names_.end(), text) != names_.end()) return {};
-    if (frozen_) {
-      return fmt::format("the label '{}' is none of the training data's classes ({})",
-                         text.substr(0, 40), fmt::join(names_, ", "));
-    }
-    names_.emplace_back(text);
-    return {};
-  }
+  // From: kUnknown. To: kNames or kClasses, by the first label.
+  if (kind_ == Kind::kUnknown && as_number) kind_ = Kind::kClasses;
+  if (kind_ == Kind::kUnknown && may_be_names_) kind_ = Kind::kNames;
+  if (kind_ == Kind::kNames) return learn_name(text);
   if (!as_number) return fmt::format("the label is '{}', not a number", text.substr(0, 40));
-  const bool is_class =
-      *as_number >= 0 && *as_number < kMostClasses && *as_number == std::floor(*as_number);
+  return learn_number(text, *as_number);
+}
+
+std::string Labels::learn_name(std::string_view text) {
+  if (std::find(names_.begin(), names_.end(), text) != names_.end()) return {};
   if (frozen_) {
-    if (whole_ && (!is_class || *as_number > largest_)) {
+    return fmt::format("the label '{}' is none of the training data's classes ({})",
+                       text.substr(0, 40), fmt::join(names_, ", "));
+  }
+  names_.emplace_back(text);
+  return {};
+}
+
+std::string Labels::learn_number(std::string_view text, double label) {
+  const bool is_class = label >= 0 && label < kMostClasses && label == std::floor(label);
+  if (frozen_) {
+    if (kind_ == Kind::kClasses && (!is_class || label > largest_)) {
       return fmt::format("the label is {}, and the training data's classes are 0 to {}", text,
                          largest_);
     }
     return {};
   }
-  whole_ = whole_ && is_class;
-  largest_ = std::max(largest_, *as_number);
+  // From: kClasses. To: kNumbers, for good: one label that is no class is enough.
+  if (!is_class) kind_ = Kind::kNumbers;
+  largest_ = std::max(largest_, label);
   return {};
 }
 
 float Labels::value(std::string_view text) const {
-  if (!names_used_) return static_cast<float>(number(text).value_or(-1));
+  if (kind_ != Kind::kNames) return static_cast<float>(number(text).value_or(-1));
   const auto found = std::find(names_.begin(), names_.end(), text);
   return found == names_.end() ? -1.0F : static_cast<float>(found - names_.begin());
 }
 
 std::uint32_t Labels::classes() const {
-  if (names_used_) return static_cast<std::uint32_t>(std::max<std::size_t>(names_.size(), 2));
-  return whole_ ? std::max(static_cast<std::uint32_t>(largest_) + 1, 2U) : 1;
+  switch (kind_) {
+    case Kind::kNames:
+      return static_cast<std::uint32_t>(std::max<std::size_t>(names_.size(), 2));
+    case Kind::kNumbers:
+      return 1;
+    case Kind::kUnknown:
+    case Kind::kClasses:
+      break;
+  }
+  return std::max(static_cast<std::uint32_t>(largest_) + 1, 2U);
 }
 
 }  // namespace antdt::data

@@ -10,6 +10,9 @@ namespace antdt::data {
 
 // The first label decides whether labels are numbers or names of classes. Whole numbers from 0 on
 // are classes, too, unless some label is not a class number: then the task is to predict a number.
+//
+//   kUnknown ──the first one is no number, and may be a name──> kNames
+//   kUnknown ──the first number──> kClasses ──a number that is no class, unless frozen──> kNumbers
 class Labels {
  public:
   Labels() = default;
@@ -29,12 +32,14 @@ class Labels {
 
  private:
   static constexpr double kMostClasses = 100000;
+  enum class Kind : std::uint8_t { kUnknown, kNames, kClasses, kNumbers };
+
+  [[nodiscard]] std::string learn_name(std::string_view text);
+  [[nodiscard]] std::string learn_number(std::string_view text, double label);
 
   bool may_be_names_ = false;
-  bool begun_ = false;
   bool frozen_ = false;
-  bool names_used_ = false;
-  bool whole_ = true;  // every label so far is a class number
+  Kind kind_ = Kind::kUnknown;
   double largest_ = 0;
   std::vector<std::string> names_;  // in order of first appearance
 };

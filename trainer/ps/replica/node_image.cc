@@ -171,14 +171,19 @@ Status Distribution::restore(const DistributionImage& image) {
 
 CutOrdersImage CutOrders::image() const {
   CutOrdersImage image;
-  for (const auto& [number, cut] : cuts_) image.cuts.push_back({cut.saved, cut.begun, cut.done});
+  for (const auto& [number, cut] : cuts_) {
+    const bool begun = cut.state == State::kSaving || cut.state == State::kConcluded;
+    image.cuts.push_back({cut.saved, begun, cut.has_outcome()});
+  }
   return image;
 }
 
 Status CutOrders::restore(const CutOrdersImage& image) {
   if (image.cuts.size() > kKept) return wrong("its checkpoints");
   for (const CutOrdersImage::Cut& cut : image.cuts) {
-    cuts_[cut.saved.number] = {cut.saved, cut.begun, cut.done};
+    Cut& known = cuts_[cut.saved.number] = {cut.saved, State::kKnown};
+    if (cut.begun) known.begin();
+    if (cut.done) known.conclude();
   }
   return {};
 }

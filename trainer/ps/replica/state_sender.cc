@@ -5,14 +5,16 @@
 
 namespace antdt::ps {
 
+// From: kWants, if there is room. To: kAsked.
 bool StateSender::asks() {
-  if (asked_ || last_ || under_way_.size() >= kUnderWay) return false;
-  return asked_ = true;
+  if (making_ != Making::kWants || under_way_.size() >= kUnderWay) return false;
+  making_ = Making::kAsked;
+  return true;
 }
 
+// From: kAsked. To: kWants, or kAllMade with the last piece.
 const wire::PsImage& StateSender::piece(StatePiece made) {
-  asked_ = false;
-  last_ = made.last;
+  making_ = made.last ? Making::kAllMade : Making::kWants;
   return under_way_.emplace_back(
       wire::PsImage{view_, image_, number_, ++made_, made.part, std::move(made.bytes), made.last});
 }

@@ -2,6 +2,11 @@
 //
 //   made by the shell --piece()--> under way --taken()--> forgotten
 //
+// What the sender wants of the shell:
+//
+//   kWants ──asks() is true──> kAsked ──piece()──> kWants
+//                                └──piece(), the last one──> kAllMade
+//
 // The number of unacknowledged pieces is bounded. The shell makes a piece when this machine asks
 // for it, so an image of any size needs a bounded amount of memory.
 #pragma once
@@ -30,15 +35,16 @@ class StateSender {
   [[nodiscard]] const wire::PsImage& piece(StatePiece made);
   // How many pieces the backup has received.
   void taken(std::uint64_t pieces);
-  [[nodiscard]] bool all_made() const { return last_; }
+  [[nodiscard]] bool all_made() const { return making_ == Making::kAllMade; }
   // Pieces to send again: the unacknowledged ones, if none was acknowledged since the last call.
   [[nodiscard]] std::deque<wire::PsImage> look();
 
  private:
+  enum class Making : std::uint8_t { kWants, kAsked, kAllMade };
+
   std::uint64_t view_, image_, number_;
   std::uint64_t made_ = 0;
-  bool asked_ = false;
-  bool last_ = false;
+  Making making_ = Making::kWants;
   std::deque<wire::PsImage> under_way_;  // numbers without gaps
   std::uint64_t taken_ = 0;
   std::uint64_t taken_before_ = 0;  // its value at the last call of look()

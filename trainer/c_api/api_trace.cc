@@ -176,7 +176,7 @@ int antdt_trace_say(antdt_trace* trace, const antdt_trace_state* given) {
     trace->client->set_activity(waits               ? "collective_wait"
                                 : state->steps == 0 ? "startup"
                                                     : "compute");
-    trace->client->traced(said);
+    trace->client->tracing().traced(said);
     return ANTDT_OK;
   });
 }
@@ -184,7 +184,8 @@ int antdt_trace_say(antdt_trace* trace, const antdt_trace_state* given) {
 int antdt_trace_asked(antdt_trace* trace, uint64_t* number, uint32_t timeout_ms) {
   return with_trace(trace, "antdt_trace_asked", [&]() -> int {
     if (number == nullptr) return failed(ANTDT_USAGE, "antdt_trace_asked: number is NULL");
-    const auto wanted = trace->client->stack_wanted(*number, std::chrono::milliseconds(timeout_ms));
+    const auto wanted =
+        trace->client->tracing().stack_wanted(*number, std::chrono::milliseconds(timeout_ms));
     if (!wanted) return failed(wanted.error());
     if (*wanted <= *number) return ANTDT_TIMEOUT;
     *number = *wanted;
@@ -197,7 +198,7 @@ int antdt_trace_tell(antdt_trace* trace, uint64_t number, int32_t inside, const 
   return with_trace(trace, "antdt_trace_tell", [&]() -> int {
     auto read = calls_of(text_of(calls));
     if (!read) return failed(read.error());
-    trace->client->stack_told(
+    trace->client->tracing().stack_told(
         {number, inside != 0, text_of(where), text_of(stack), std::move(*read)});
     return ANTDT_OK;
   });

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "core/crypto/secret.h"
+#include "core/role_protocol.h"
 #include "core/schema/job_reader.h"
 #include "trainer/c_api/alone/local_link.h"
 #include "trainer/c_api/handle.h"
@@ -44,7 +45,7 @@ Result<wire::DataIdentity> data_of(const Settings& settings, const std::string& 
 
 Result<Connection> connect_to_agent(const Settings& settings, bool member) {
   ANTDT_TRY(const auto environment, client::Environment::from_process());
-  if (environment.protocol != "antdt") {
+  if (!speaks(environment.protocol, Protocol::kAntdt)) {
     return fail(ErrorKind::kUsage,
                 "this worker was started with roles.worker.protocol = \"{}\", and uses libantdt: "
                 "write protocol = \"antdt\" in job.toml",

@@ -383,16 +383,18 @@ void Client::checkpoint_begun(const wire::CheckpointBegun& begun) { state_->appl
 void Client::progress(const wire::Progress& progress) { state_->apply(progress); }
 void Client::checkpoint_written(const wire::CheckpointWritten& written) { state_->apply(written); }
 
-void Client::traced(const wire::Traced& traced) { state_->apply(traced); }
-void Client::stack_told(const wire::StackTold& told) { state_->apply(told); }
+Tracing Client::tracing() { return Tracing(*state_); }
 
-Result<std::uint64_t> Client::stack_wanted(std::uint64_t than, Duration timeout) {
-  std::unique_lock lock(state_->mutex);
-  state_->changed.wait_until(lock, state_->clock.now() + timeout, [&] {
-    return state_->core.refusal() || state_->core.stack_wanted() > than;
+void Tracing::traced(const wire::Traced& traced) { client_.apply(traced); }
+void Tracing::stack_told(const wire::StackTold& told) { client_.apply(told); }
+
+Result<std::uint64_t> Tracing::stack_wanted(std::uint64_t than, Duration timeout) {
+  std::unique_lock lock(client_.mutex);
+  client_.changed.wait_until(lock, client_.clock.now() + timeout, [&] {
+    return client_.core.refusal() || client_.core.stack_wanted() > than;
   });
-  if (state_->core.refusal()) return tl::unexpected(*state_->core.refusal());
-  return state_->core.stack_wanted();
+  if (client_.core.refusal()) return tl::unexpected(*client_.core.refusal());
+  return client_.core.stack_wanted();
 }
 
 void Client::bye(wire::Bye bye) {

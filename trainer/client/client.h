@@ -88,6 +88,8 @@ struct Io {
   std::uint64_t total_bytes = 0;
 };
 
+class Tracing;
+
 class Client {
  public:
   // Connects and greets the agent. kUnreachable if no agent answers within `timeout`; kRefused if
@@ -198,22 +200,33 @@ class Client {
   void checkpoint_begun(const wire::CheckpointBegun& begun);
   void checkpoint_written(const wire::CheckpointWritten& written);
 
-  // ------------------------------------------------------------------ tracing
-  // Of a script that knows nothing of its job (core/wire/trace_messages.h).
-  void traced(const wire::Traced& traced);
-  void stack_told(const wire::StackTold& told);
-  // Waits until a stack is requested with a number above `than`, or until `timeout`; returns the
-  // newest number. The error (kRefused) is as in next_directive.
-  [[nodiscard]] Result<std::uint64_t> stack_wanted(std::uint64_t than, Duration timeout);
-
   // The last message of this worker. Waits up to a second until everything before it has been sent;
   // samples_total and account are filled in if they are 0.
   void bye(wire::Bye bye);
 
+  // The part of the conversation that is about a traced script. It ends with this client.
+  [[nodiscard]] Tracing tracing();
+
  private:
+  friend class Tracing;
   struct State;
   explicit Client(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
+};
+
+// What is said about a script that knows nothing of its job (core/wire/trace_messages.h).
+class Tracing {
+ public:
+  void traced(const wire::Traced& traced);
+  void stack_told(const wire::StackTold& told);
+  // Waits until a stack is requested with a number above `than`, or until `timeout`; returns the
+  // newest number. The error (kRefused) is as in Client::next_directive.
+  [[nodiscard]] Result<std::uint64_t> stack_wanted(std::uint64_t than, Duration timeout);
+
+ private:
+  friend class Client;
+  explicit Tracing(Client::State& client) : client_(client) {}
+  Client::State& client_;
 };
 
 }  // namespace antdt::client

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "antdtd/files/file_frames.h"
+#include "antdtd/inspect/inspector.h"
 #include "core/os/process.h"
 #include "core/overloaded.h"
 #include "core/wire/dispatch.h"
@@ -92,11 +93,18 @@ wire::Packet answer_file_request(Result<RunFiles>& files, const wire::Packet& re
 int serve_files(int fd, const std::string& run_dir) {
   keep_freed_memory();
   Result<RunFiles> files = RunFiles::open(run_dir);
+  Inspector inspector(run_dir);
   FrameReader reader;
   for (;;) {
     auto request = reader.next();
     if (!request) return 1;
     if (*request) {
+      const auto envelope = wire::open_envelope(**request);
+      if (envelope && Inspector::is_for(envelope->kind)) {
+        FrameWriter told(inspector.answer(*envelope, **request));
+        if (told.write(fd) != FrameWriter::Outcome::kAll) return 0;
+        continue;
+      }
       // A directory that could not be opened a moment ago (on a full disk) may be there now.
       if (!files) files = RunFiles::open(run_dir);
       FrameWriter answer(answer_file_request(files, **request));

@@ -15,7 +15,8 @@ namespace antdt::antdtd {
 [[nodiscard]] wire::Packet answer_file_request(Result<RunFiles>& files,
                                                const wire::Packet& request);
 
-// Serves the socket `fd` until its other end is closed. Returns the process's exit code.
+// Serves the socket `fd` until its other end is closed; also answers what `antdt doctor` asks
+// (antdtd/inspect/inspector.h). Returns the process's exit code.
 [[nodiscard]] int serve_files(int fd, const std::string& run_dir);
 
 }  // namespace antdt::antdtd

@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
   antdt::cli::add_jobs(app, exit_code);
   antdt::cli::add_explain(app, exit_code);
   antdt::cli::add_logs(app, exit_code);
+  antdt::cli::add_doctor(app, exit_code);
   antdt::cli::add_evict(app, exit_code);
   antdt::cli::add_resize(app, exit_code);
   antdt::cli::add_inject(app, exit_code);

@@ -6,6 +6,7 @@
 #include "core/wire/drill_messages.h"
 #include "core/wire/envelope.h"
 #include "core/wire/file_messages.h"
+#include "core/wire/inspect_messages.h"
 #include "core/wire/membership_messages.h"
 #include "core/wire/operator_messages.h"
 #include "core/wire/ps_messages.h"

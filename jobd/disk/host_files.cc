@@ -112,7 +112,8 @@ Result<wire::Packet> HostFiles::receive(std::uint64_t seq, Duration patience) {
                   "the file service of {} said nothing for {:.0f} s; does its disk stand still?",
                   endpoint_, to_seconds(limit));
     }
-    [[maybe_unused]] const bool readable = socket_.wait_readable(kLookForAnswer);
+    [[maybe_unused]] const bool readable =
+        socket_.wait_readable(std::min<Duration>(kLookForAnswer, until - clock.now()));
   }
 }
 

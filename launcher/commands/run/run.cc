@@ -7,6 +7,7 @@
 #include "core/os/fs.h"
 #include "core/os/runtime_dir.h"
 #include "launcher/commands/commands.h"
+#include "launcher/commands/doctor/quick.h"
 #include "launcher/commands/run/prepare.h"
 #include "launcher/commands/run/resume.h"
 #include "launcher/commands/run/run_prepared.h"
@@ -69,6 +70,7 @@ Result<int> run(const RunOptions& options) {
     print_dry_run(options, prepared);
     return 0;
   }
+  warn_of_trouble(context, prepared.config, options.how.run);
   return run_prepared(context, prepared, options.how);
 }
 

@@ -26,6 +26,8 @@ using WireMessages = std::tuple<
     wire::FileProbe, wire::FileProbed, wire::FileList, wire::FileListed, wire::FileRead,
     wire::FileData, wire::FileWrite, wire::FileDone, wire::FileSum, wire::FileSummed,
     wire::FileCommit, wire::FileRemove, wire::JobsRequest, wire::JobsReply, wire::AdminOrder,
-    wire::AdminAnswer>;
+    wire::AdminAnswer, wire::FileHost, wire::FileHostTold, wire::FileClock, wire::FileClockTold,
+    wire::FileDisk, wire::FileDiskTold, wire::FilePort, wire::FilePortOpen, wire::FileLink,
+    wire::FileLinkTold>;
 
 }  // namespace antdt::fuzz

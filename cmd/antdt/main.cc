@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   antdt::cli::add_data(app, exit_code);
   antdt::cli::add_model(app, exit_code);
   antdt::cli::add_report(app, exit_code);
+  antdt::cli::add_diagnose(app, exit_code);
   antdt::cli::add_simulate(app, exit_code);
   antdt::cli::add_replay(app, exit_code);
   antdt::cli::add_bench(app, exit_code);

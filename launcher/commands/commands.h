@@ -32,6 +32,7 @@ void add_data_skip(CLI::App& data, int& exit_code);
 void add_data_which(CLI::App& data, int& exit_code);
 void add_model(CLI::App& app, int& exit_code);  // export
 void add_report(CLI::App& app, int& exit_code);
+void add_diagnose(CLI::App& app, int& exit_code);
 void add_simulate(CLI::App& app, int& exit_code);
 void add_replay(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);  // shards, allreduce

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/overloaded.h"
+#include "core/utf8.h"
 #include "jobd/programs/role_processes.h"
 #include "jobd/programs/torchrun_env.h"
 #include "jobd/shell.h"
@@ -13,6 +14,11 @@ namespace antdt::jobd {
 namespace {
 
 constexpr std::string_view kLocal = "local";
+constexpr std::size_t kMostOfADrain = 800;  // of what a message of an agent says about it
+
+std::string by_whom(const std::optional<wire::Drain>& drain) {
+  return drain ? valid_utf8(wire::to_text(*drain), kMostOfADrain) : "";
+}
 
 }  // namespace
 
@@ -55,6 +61,7 @@ ctl::HostState HostDesk::state_of(const std::string& endpoint,
   ctl::HostState host;
   host.host = endpoint;
   host.name = welcome.host;
+  host.drained = by_whom(welcome.drain);
   host.room = room_on({endpoint, welcome.cpus, welcome.memory_bytes, welcome.devices}, config.roles,
                       static_cast<std::uint32_t>(welcome.running.size()), servers);
   const auto& hosts = config.cluster.hosts;
@@ -69,6 +76,13 @@ void HostDesk::on_welcome(const std::string& endpoint, const wire::AgentWelcome&
   const ctl::Lifecycle& life = shell_.machine.lifecycle();
   if (!shell_.links->contacts().all_welcome() || !life.workers().empty()) return;
   if (life.state() == ctl::JobState::kStarting) place_workers();
+}
+
+void HostDesk::on_drain(const std::string& endpoint, const wire::HostDrain& drain) {
+  const auto host = hosts_.find(endpoint);
+  if (host == hosts_.end()) return;  // its welcome says the same
+  host->second.drain = drain.drain;
+  shell_.feed(ctl::lifecycle::HostDrained{endpoint, by_whom(drain.drain)});
 }
 
 void HostDesk::on_lost(const std::string& endpoint, const std::string& reason) {
@@ -86,13 +100,19 @@ void HostDesk::place_workers() {
   std::vector<launcher::HostResources> hosts;
   std::vector<std::string> endpoints = shell_.config.cluster.hosts;
   if (endpoints.empty()) endpoints.emplace_back(kLocal);
+  std::string drained;
   for (const std::string& endpoint : endpoints) {
     const wire::AgentWelcome& w = hosts_.at(endpoint);
+    if (w.drain) {
+      drained += fmt::format("; {} is drained {}", w.host, by_whom(w.drain));
+      continue;
+    }
     hosts.push_back({endpoint, w.cpus, w.memory_bytes, w.devices});
   }
   auto placed = place_processes(hosts, shell_.config.roles);
   if (!placed) {
-    return shell_.feed(ctl::lifecycle::JobFailed{ctl::ExitClass::kHost, 3, placed.error().message});
+    return shell_.feed(
+        ctl::lifecycle::JobFailed{ctl::ExitClass::kHost, 3, placed.error().message + drained});
   }
   shell_.feed(ctl::lifecycle::WorkersPlaced{std::move(*placed)});
 }

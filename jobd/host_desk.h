@@ -23,6 +23,7 @@ class HostDesk {
 
   [[nodiscard]] Status dial_agents(transport::Context& context);
   void on_welcome(const std::string& endpoint, const wire::AgentWelcome& welcome);
+  void on_drain(const std::string& endpoint, const wire::HostDrain& drain);
   void on_lost(const std::string& endpoint, const std::string& reason);
   // Reports hosts that have been silent for a moment.
   void look_at_silence();

@@ -127,6 +127,7 @@ void Inbox::on_agent_message(const std::string& endpoint, const wire::Envelope& 
   }
   // A message that cannot be read is ignored; the agent repeats it.
   const Overloaded act{[&](const wire::ReservedPort& m) { shell_.hosts.on_port(m.port); },
+                       [&](const wire::HostDrain& m) { shell_.hosts.on_drain(endpoint, m); },
                        [&](const wire::ProcessStarted& m) {
                          shell_.feed(ctl::lifecycle::WorkerStarted{member, m.pid});
                        },
@@ -138,10 +139,10 @@ void Inbox::on_agent_message(const std::string& endpoint, const wire::Envelope& 
                          shell_.feed(ctl::lifecycle::WorkerStartRefused{member, m.reason});
                        }};
   const bool of_agent =
-      wire::dispatch<wire::ReservedPort, wire::ProcessStarted, wire::ProcessExited, wire::Refused>(
-          envelope.kind, body, [&](const auto& message) {
-            if (message) act(*message);
-          });
+      wire::dispatch<wire::ReservedPort, wire::HostDrain, wire::ProcessStarted, wire::ProcessExited,
+                     wire::Refused>(envelope.kind, body, [&](const auto& message) {
+        if (message) act(*message);
+      });
   if (!of_agent && envelope.attempt != Attempt{}) {
     on_worker_message(envelope, body, {endpoint, ""});
   }

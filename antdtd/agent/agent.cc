@@ -111,6 +111,8 @@ Agent::~Agent() {
 
 void Agent::adopt() {
   records_ = store_.jobs();
+  drain_ = store_.drain();
+  if (drain_) log_info("this host is drained {}: no process is started", wire::to_text(*drain_));
   for (const auto& [job, record] : records_) {
     if (record.incarnation != Incarnation{}) {
       daemons_->restore(job, record.incarnation, record.uid ? record.user : sockets_->own().name);
@@ -229,7 +231,20 @@ wire::AgentWelcome Agent::welcome(const std::string& job) const {
   welcome.memory_bytes = free.memory_bytes;
   welcome.devices = free.devices;
   welcome.running = supervision_.running(job);
+  welcome.drain = drain_;
   return welcome;
+}
+
+// A request for a process that was started already is answered on a drained host, too.
+void Agent::start_process(const wire::Envelope& envelope, wire::StartProcess& start) {
+  const ProcessKey key{envelope.job, {envelope.worker, envelope.attempt}};
+  if (drain_ && supervision_.find(key) == nullptr) {
+    return run(supervision::RefuseStart{
+        key, envelope.seq, wire::RefusalCode::kFull,
+        fmt::format("host {} is drained {}", options_.host, wire::to_text(*drain_))});
+  }
+  apply(supervision::StartWanted{key, std::make_shared<wire::StartProcess>(std::move(start)),
+                                 envelope.seq});
 }
 
 void Agent::on_daemon_message(const wire::Envelope& envelope, wire::Packet packet) {
@@ -237,10 +252,7 @@ void Agent::on_daemon_message(const wire::Envelope& envelope, wire::Packet packe
   private_job_->daemon_spoke(envelope.job);
   const Overloaded obey{
       [&](const wire::Heartbeat&) { apply(supervision::DaemonHeard{envelope.job}); },
-      [&](wire::StartProcess& start) {
-        apply(supervision::StartWanted{key, std::make_shared<wire::StartProcess>(std::move(start)),
-                                       envelope.seq});
-      },
+      [&](wire::StartProcess& start) { start_process(envelope, start); },
       [&](const wire::StopProcess& stop) {
         apply(supervision::StopWanted{key, std::chrono::milliseconds(stop.grace_ms)});
       },

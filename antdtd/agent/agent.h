@@ -81,6 +81,7 @@ class Agent {
   void on_daemon_message(const wire::Envelope& envelope, wire::Packet packet);
   [[nodiscard]] Result<KnownUser> user_of(const std::string& key) const;
   [[nodiscard]] Status may_use_files(const std::string& job, const std::string& key) const;
+  void start_process(const wire::Envelope& envelope, wire::StartProcess& start);
   void reserve_port(const wire::Envelope& envelope, const wire::Packet& packet);
   void detach(const std::string& job);
   // Requests of administrators: agent_admins.cc
@@ -88,6 +89,8 @@ class Agent {
   void list_jobs(const wire::Envelope& envelope, const wire::Packet& packet, const KnownUser& user);
   void pass_on(const wire::Envelope& envelope, const wire::Packet& packet, wire::AdminOrder order,
                const KnownUser& user);
+  void drain_host(const wire::Envelope& envelope, const wire::Packet& packet,
+                  const KnownUser& user);
   void on_admin_answer(const wire::Envelope& envelope, const wire::AdminAnswer& answer);
 
   [[nodiscard]] Status save_attach(const std::string& job, const UserIdentity& user);
@@ -125,6 +128,7 @@ class Agent {
   std::unique_ptr<DaemonLinks> daemons_;
   std::unique_ptr<FileServices> files_;
   std::map<std::string, JobRecord> records_;
+  std::optional<wire::Drain> drain_;  // while the host is drained; durable in store_
 
   const SteadyClock real_clock_;
   std::optional<PrivateJob> private_job_;  // set by adopt()

@@ -1,7 +1,9 @@
 // What an agent does for administrators: it lists the jobs on this host, tells monitoring of them,
-// and passes orders on to job daemons, which otherwise only their own user can reach.
+// drains the host, and passes orders on to job daemons, which otherwise only their own user can
+// reach.
 #include "antdtd/agent/agent.h"
 #include "core/log/log.h"
+#include "core/utf8.h"
 #include "core/wire/packet.h"
 
 namespace antdt::antdtd {
@@ -9,6 +11,7 @@ namespace antdt::antdtd {
 void Agent::on_admin(const wire::Envelope& envelope, const wire::Packet& packet,
                      const KnownUser& user) {
   if (envelope.kind == wire::JobsRequest::kKind) return list_jobs(envelope, packet, user);
+  if (envelope.kind == wire::DrainHost::kKind) return drain_host(envelope, packet, user);
   const Result<wire::AdminOrder> order = wire::decode<wire::AdminOrder>(packet.body);
   if (!order)
     return daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid, order.error().message);
@@ -55,7 +58,42 @@ void Agent::list_jobs(const wire::Envelope& envelope, const wire::Packet& packet
                           static_cast<std::uint32_t>(supervision_.running(job).size()),
                           daemons_->links().attached(job)});
   }
+  reply.drain = drain_;
   daemons_->reply(packet, wire::make_packet(envelope, reply));
+}
+
+// A daemon that is away hears of it when it attaches.
+void Agent::drain_host(const wire::Envelope& envelope, const wire::Packet& packet,
+                       const KnownUser& user) {
+  const Result<wire::DrainHost> order = wire::decode<wire::DrainHost>(packet.body);
+  if (!order)
+    return daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid, order.error().message);
+  if (!user.admin && user.identity.uid != sockets_->own().uid) {
+    log_warn("the user {} asked to drain this host and is no administrator: refused",
+             user.identity.name);
+    return daemons_->refuse(
+        packet, envelope, wire::RefusalCode::kUser,
+        fmt::format("only {} and members of the group {} may drain host {}, and '{}' is neither",
+                    sockets_->own().name, kAdminGroup, options_.host, user.identity.name));
+  }
+  std::optional<wire::Drain> drain;
+  if (order->drained) {
+    drain = wire::Drain{fmt::format("{}@{}", user.identity.name, options_.host),
+                        valid_utf8(order->reason, wire::Drain::kMostOfAReason)};
+  }
+  if (const Status saved = store_.save_drain(drain); !saved) {
+    return daemons_->refuse(packet, envelope, wire::RefusalCode::kIo, saved.error().message);
+  }
+  drain_ = std::move(drain);
+  log_info("{}", drain_ ? "this host is drained " + wire::to_text(*drain_)
+                        : fmt::format("{} ended the drain of this host", user.identity.name));
+  for (const auto& [job, record] : records_) {
+    if (!daemons_->links().attached(job)) continue;
+    wire::Envelope to;
+    to.job = job;
+    daemons_->send(job, wire::make_packet(to, wire::HostDrain{drain_}));
+  }
+  daemons_->reply(packet, wire::make_packet(envelope, wire::Done{}));
 }
 
 metrics::Families Agent::families() const {

@@ -31,8 +31,9 @@ void DaemonLinks::handle(wire::Packet packet) {
   if (!envelope) return log_debug("from a job daemon: {}", envelope.error().message);
   if (!handlers_.authorized(packet.user)) return refuse_revoked(packet, envelope->job);
   if (envelope->kind == wire::Hello::kKind) return hello(*envelope, packet);
-  const bool of_admin =
-      envelope->kind == wire::AdminOrder::kKind || envelope->kind == wire::JobsRequest::kKind;
+  const bool of_admin = envelope->kind == wire::AdminOrder::kKind ||
+                        envelope->kind == wire::JobsRequest::kKind ||
+                        envelope->kind == wire::DrainHost::kKind;
   if (of_admin) return on_admin(*envelope, packet);
   if (!valid_job_id(envelope->job)) {
     return refuse(packet, *envelope, wire::RefusalCode::kInvalid,

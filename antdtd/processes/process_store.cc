@@ -63,7 +63,10 @@ void remove_tree(const std::string& path) {
 }  // namespace
 
 ProcessStore::ProcessStore(std::string root, FileLock lock, bool of_many_users)
-    : jobs_dir_(std::move(root) + "/jobs"), lock_(std::move(lock)), of_many_users_(of_many_users) {}
+    : state_dir_(std::move(root)),
+      jobs_dir_(state_dir_ + "/jobs"),
+      lock_(std::move(lock)),
+      of_many_users_(of_many_users) {}
 
 Result<ProcessStore> ProcessStore::open(const std::string& state_dir, bool of_many_users) {
   const auto make = [of_many_users](const std::string& path) {
@@ -163,6 +166,25 @@ std::map<std::string, JobRecord> ProcessStore::jobs() const {
     }
   }
   return found;
+}
+
+std::optional<wire::Drain> ProcessStore::drain() const {
+  const std::string path = state_dir_ + "/drain";
+  if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return std::nullopt;
+  auto drain = read_record<wire::Drain>(path);
+  if (drain) return std::move(*drain);
+  log_warn("this host counts as drained, because {} cannot be read: {}", path,
+           drain.error().message);
+  return wire::Drain{"somebody", fmt::format("{} cannot be read", path)};
+}
+
+Status ProcessStore::save_drain(const std::optional<wire::Drain>& drain) const {
+  const std::string path = state_dir_ + "/drain";
+  if (drain) return write_file_atomic(path, wire::encode(*drain), 0600);
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+    return fail_errno(ErrorKind::kIo, errno, "removing " + path);
+  }
+  return sync_directory(state_dir_);
 }
 
 }  // namespace antdt::antdtd

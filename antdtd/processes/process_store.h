@@ -2,6 +2,7 @@
 // at a time.
 //
 //   <state>/lock
+//   <state>/drain                               wire::Drain, while the host is drained
 //   <state>/jobs/<job>/job                      JobRecord
 //   <state>/jobs/<job>/<worker>.<attempt>/...   antdtd/shim/shim_files.h
 #pragma once
@@ -66,6 +67,11 @@ class ProcessStore {
   [[nodiscard]] Status save_job(const std::string& job, const JobRecord& record) const;
   void forget_job(const std::string& job) const;
 
+  // Who drains the host; empty: nobody. A file that cannot be read counts as a drain.
+  [[nodiscard]] std::optional<wire::Drain> drain() const;
+  // Durable when it returns.
+  [[nodiscard]] Status save_drain(const std::optional<wire::Drain>& drain) const;
+
   // What an earlier agent left. Directories that cannot be read are skipped and named in the log.
   [[nodiscard]] std::vector<Stored> processes() const;
   [[nodiscard]] std::map<std::string, JobRecord> jobs() const;
@@ -73,6 +79,7 @@ class ProcessStore {
  private:
   ProcessStore(std::string root, FileLock lock, bool of_many_users);
   [[nodiscard]] Status create_for(const UserIdentity& owner, const ProcessKey& key) const;
+  std::string state_dir_;
   std::string jobs_dir_;
   FileLock lock_;
   bool of_many_users_;

@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   antdt::cli::add_logs(app, exit_code);
   antdt::cli::add_doctor(app, exit_code);
   antdt::cli::add_evict(app, exit_code);
+  antdt::cli::add_drain(app, exit_code);
   antdt::cli::add_resize(app, exit_code);
   antdt::cli::add_inject(app, exit_code);
   antdt::cli::add_approve(app, exit_code);

@@ -121,6 +121,7 @@ struct Host {
   bool closed = false;     // an operator evicted it
   bool probation = false;  // it failed often lately, so it is avoided
   double penalty = 0;
+  std::optional<std::string> drained = {};  // "by WHO: why", while it is drained
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("name", m.name);
@@ -129,6 +130,7 @@ struct Host {
     v("closed", m.closed);
     v("probation", m.probation);
     v("penalty", m.penalty);
+    v.if_any("drained", m.drained);
   }
 };
 

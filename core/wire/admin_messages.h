@@ -1,6 +1,10 @@
 // Requests of members of a cluster's group antdt-admin about jobs of others.
 #pragma once
 
+#include <optional>
+#include <vector>
+
+#include "core/wire/drain.h"
 #include "core/wire/message.h"
 
 namespace antdt::wire {
@@ -24,7 +28,22 @@ struct JobHere {
 };
 struct JobsReply {
   std::vector<JobHere> jobs;
-  ANTDT_MESSAGE("jobs-reply") { v("jobs", m.jobs); }
+  std::optional<Drain> drain = {};  // while the host is drained
+  ANTDT_MESSAGE("jobs-reply") {
+    v("jobs", m.jobs);
+    v("drain", m.drain);
+  }
+};
+
+// Administrator, or the user as whom the agent runs, to agent: drain this host, or end that. It
+// holds across jobs and restarts of the agent. Answered by Done or Refused.
+struct DrainHost {
+  bool drained = true;
+  std::string reason;
+  ANTDT_MESSAGE("drain-host") {
+    v("drained", m.drained);
+    v("reason", m.reason);
+  }
 };
 
 enum class AdminOrderKind : std::uint8_t {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/wire/drain.h"
 #include "core/wire/message.h"
 #include "core/wire/worker_messages.h"
 
@@ -38,6 +40,7 @@ struct AgentWelcome {
   std::vector<RunningProcess> running;
   // The user as whom it starts the processes of this link's jobs; "" from an earlier release.
   std::string user = {};
+  std::optional<Drain> drain = {};  // while the host is drained
   ANTDT_MESSAGE("agent-welcome") {
     v("version", m.version);
     v("host", m.host);
@@ -47,7 +50,15 @@ struct AgentWelcome {
     v("devices", m.devices);
     v("running", m.running);
     v("user", m.user);
+    v("drain", m.drain);
   }
+};
+
+// Agent to the daemons of all jobs that are attached: the host is drained from now on (or not any
+// more).
+struct HostDrain {
+  std::optional<Drain> drain;
+  ANTDT_MESSAGE("host-drain") { v("drain", m.drain); }
 };
 
 struct EnvVar {

@@ -112,14 +112,16 @@ struct OperatorAsked {
   std::string text;
 };
 
-using Input = std::variant<
-    WorkerSaid, HostWelcomed, HostFellSilent, PauseChanged, JobCreated, IncarnationRecovered,
-    ResumeOrdered, TimePassed, ControlTickPassed, CheckpointStored, CheckpointFound,
-    CheckpointFilesMoved, SkipOrdered, ApprovalReceived, DecisionReceived, InjectionOrdered,
-    HistoryKept, OperatorAsked, lifecycle::WorkersPlaced, lifecycle::HostLost,
-    lifecycle::GangPrepared, lifecycle::WorkerStarted, lifecycle::WorkerExited,
-    lifecycle::WorkerStartRefused, lifecycle::StopRequested, lifecycle::EvictionRequested,
-    lifecycle::WorkerCountRequested, lifecycle::ServerCountRequested, lifecycle::JobFailed>;
+using Input =
+    std::variant<WorkerSaid, HostWelcomed, HostFellSilent, PauseChanged, JobCreated,
+                 IncarnationRecovered, ResumeOrdered, TimePassed, ControlTickPassed,
+                 CheckpointStored, CheckpointFound, CheckpointFilesMoved, SkipOrdered,
+                 ApprovalReceived, DecisionReceived, InjectionOrdered, HistoryKept, OperatorAsked,
+                 lifecycle::WorkersPlaced, lifecycle::HostLost, lifecycle::HostDrained,
+                 lifecycle::GangPrepared, lifecycle::WorkerStarted, lifecycle::WorkerExited,
+                 lifecycle::WorkerStartRefused, lifecycle::StopRequested,
+                 lifecycle::EvictionRequested, lifecycle::WorkerCountRequested,
+                 lifecycle::ServerCountRequested, lifecycle::JobFailed>;
 
 // --------------------------------------------------------------------- effects
 

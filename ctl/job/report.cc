@@ -59,7 +59,8 @@ std::vector<report::Failure> failures_of(const std::vector<FailureRecord>& failu
 std::vector<report::Host> hosts_of(const std::vector<HostReport>& hosts) {
   std::vector<report::Host> out;
   for (const HostReport& h : hosts) {
-    out.push_back({h.name, h.room, h.up, h.closed, h.probation, h.penalty});
+    out.push_back({h.name, h.room, h.up, h.closed, h.probation, h.penalty, {}});
+    if (!h.drained.empty()) out.back().drained = h.drained;
   }
   return out;
 }

@@ -104,6 +104,7 @@ struct HostReport {
   bool closed = false;     // an operator evicted it
   bool probation = false;  // it failed often lately, so it is avoided
   double penalty = 0;
+  std::string drained = {};  // "by WHO: why"; "": it is not drained
 };
 
 // How many failures of a class end the job, and how many of them are left.

@@ -166,7 +166,8 @@ void add_hosts(JobReport& r, const Parts& parts) {
   const Hosts& hosts = parts.lifecycle.hosts();
   for (const HostState& h : hosts.all()) {
     r.hosts.push_back({h.name.empty() ? h.host : h.name, h.room, h.up, h.closed,
-                       hosts.on_probation(h, r.wall_seconds), hosts.penalty(h, r.wall_seconds)});
+                       hosts.on_probation(h, r.wall_seconds), hosts.penalty(h, r.wall_seconds),
+                       h.drained});
   }
 }
 

@@ -22,6 +22,11 @@ struct HostLost {
   std::string host;
   std::string reason;
 };
+// `by_whom`: see HostState::drained.
+struct HostDrained {
+  std::string host;
+  std::string by_whom;
+};
 struct GangPrepared {};  // answers PrepareGang
 struct WorkerStarted {
   Member member;
@@ -118,12 +123,14 @@ struct JobFailed {
   Duration checkpoint_within = {};
 };
 struct TimePassed {};
-using Input = std::variant<
-    WorkersPlaced, HostCameUp, HostLost, GangPrepared, WorkerStarted, WorkerExited, WorkerVanished,
-    RunResumed, WorkerStartRefused, WorkerJoined, GenerationSettled, GenerationEnded, StepCompleted,
-    WorkerHung, PhaseDrained, WorkerDone, CheckpointWriteBegun, CheckpointConcluded,
-    CheckpointBytesMoved, CheckpointRestored, StopRequested, EvictionRequested, RestartRequested,
-    ServerTakenOver, WorkerCountRequested, ServerCountRequested, JobFailed, TimePassed>;
+using Input =
+    std::variant<WorkersPlaced, HostCameUp, HostLost, HostDrained, GangPrepared, WorkerStarted,
+                 WorkerExited, WorkerVanished, RunResumed, WorkerStartRefused, WorkerJoined,
+                 GenerationSettled, GenerationEnded, StepCompleted, WorkerHung, PhaseDrained,
+                 WorkerDone, CheckpointWriteBegun, CheckpointConcluded, CheckpointBytesMoved,
+                 CheckpointRestored, StopRequested, EvictionRequested, RestartRequested,
+                 ServerTakenOver, WorkerCountRequested, ServerCountRequested, JobFailed,
+                 TimePassed>;
 
 // ---- effects
 struct PersistImage {};

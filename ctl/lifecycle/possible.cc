@@ -91,7 +91,7 @@ Status Possible::check(const EvictionRequested& e) const {
   };
   const std::string& from = worker != nullptr ? worker->place.host : host->host;
   const bool elsewhere = std::ranges::any_of(life_.hosts.all(), [&](const HostState& h) {
-    return h.up && !h.closed && h.host != from && h.room > 0;
+    return h.takes_processes() && h.host != from && h.room > 0;
   });
   if (!elsewhere && std::ranges::none_of(life_.workers, stays)) {
     return antdt::fail(ErrorKind::kRefused,
@@ -99,6 +99,29 @@ Status Possible::check(const EvictionRequested& e) const {
                        "to end the job");
   }
   return {};
+}
+
+Status Possible::check_drain(const HostState& host) const {
+  const auto trains = [](const WorkerProcess& w) { return w.running() && !w.is_server(); };
+  const auto there = std::ranges::count_if(life_.workers, [&](const WorkerProcess& w) {
+    return trains(w) && w.place.host == host.host;
+  });
+  const std::uint32_t room = life_.hosts.room_left(life_.workers);
+  if (life_.is_gang() && room < static_cast<std::uint32_t>(there)) {
+    return antdt::fail(
+        ErrorKind::kRefused,
+        "the workers of this job are started all together, and other hosts have room "
+        "for {} of the {} there; antdt stop ends the job with a checkpoint",
+        room, there);
+  }
+  const bool others = std::ranges::any_of(life_.workers, [&](const WorkerProcess& w) {
+    const HostState* const at = life_.hosts.find(w.place.host);
+    return trains(w) && !w.leaving() && at != nullptr && at->up && at->drained.empty();
+  });
+  if (others || room > 0) return {};
+  return antdt::fail(ErrorKind::kRefused,
+                     "nobody would be left to train, and no other host takes workers; antdt stop "
+                     "ends the job with a checkpoint");
 }
 
 Status Possible::check(const RestartRequested& e) const {

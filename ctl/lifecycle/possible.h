@@ -44,6 +44,8 @@ class Possible {
   [[nodiscard]] Status check(const RestartRequested& e) const;
   [[nodiscard]] Status check(const WorkerCountRequested& e) const;
   [[nodiscard]] Status check(const ServerCountRequested& e) const;
+  // Whether the job can train without the workers on this host.
+  [[nodiscard]] Status check_drain(const HostState& host) const;
 
  private:
   [[nodiscard]] Status check_move(const WorkerProcess& server) const;

@@ -59,6 +59,7 @@ void Starts::on(const HostCameUp& e) {
   life_.hosts.up(e.host);
   out_.emplace_back(PersistImage{});
   if (!life_.stopping()) start_waiting();
+  turn_.wishes.leave_drained_hosts();
 }
 
 void Starts::start_waiting() {
@@ -95,15 +96,19 @@ void Starts::on(const WorkerStartRefused& e) {
                                          life_.host_name(worker->place.host), e.reason);
   // A process that was replaced on a host that was away may still take room there.
   const bool at_first = worker->attempt == Attempt{1} && life_.state() == JobState::kStarting;
-  if (at_first || life_.spec.restart == Restart::kNever) {
+  const HostState* const host = life_.hosts.find(worker->place.host);
+  const bool drained = host != nullptr && !host->drained.empty();  // that is no failure
+  if (!drained && (at_first || life_.spec.restart == Restart::kNever)) {
     turn_.stopping.fail(
         {JobEnd::kFailed, 3, ExitClass::kHost, life_.checkpoints.any_stored(), reason});
     return turn_.stopping.end_if_all_left();
   }
   out_.emplace_back(WriteNote{"start-refused", reason});
-  life_.hosts.failed_on(worker->place.host, life_.seconds());
   out_.emplace_back(ReleaseWorker{worker->member(), reason, true, false});
-  worker->quick_failures += 2;  // so that it is not started again at once
+  if (!drained) {
+    life_.hosts.failed_on(worker->place.host, life_.seconds());
+    worker->quick_failures += 2;  // so that it is not started again at once
+  }
   worker->begin_again(life_.seconds());
   out_.emplace_back(PersistImage{});
   expect();

@@ -108,8 +108,14 @@ class Wishes : public Subject {
   void on(const EvictionRequested& e);
   void on(const RestartRequested& e);
   void on(const WorkerCountRequested& e);
+  void on(const HostDrained& e);
+  // Lets the workers on drained hosts leave, as far as somebody is left to train.
+  void leave_drained_hosts();
   void ask_to_leave(WorkerProcess& worker, const std::string& reason, Duration deadline);
   void left_as_asked(WorkerProcess& worker);
+
+ private:
+  void leave_drained(const HostState& host);
 };
 
 // Parameter servers that are moved to another host.

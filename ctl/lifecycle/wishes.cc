@@ -28,11 +28,57 @@ void Wishes::on(const RestartRequested& e) {
   if (worker.is_server() && life_.spec.server_replicas < 2)
     return turn_.moves.move(worker, e.reason);
   worker.after = WorkerProcess::After::kComesBack;
-  life_.hosts.failed_on(worker.place.host,
-                        life_.seconds());  // other processes are to prefer another host, too
+  const HostState* const host = life_.hosts.find(worker.place.host);
+  if (host == nullptr || host->drained.empty()) {
+    life_.hosts.failed_on(worker.place.host,
+                          life_.seconds());  // other processes are to prefer another host, too
+  }
   ask_to_leave(worker, e.reason, e.deadline);
   out_.emplace_back(
       WriteNote{"kill-restart", fmt::format("{} is started again: {}", e.member.worker, e.reason)});
+  out_.emplace_back(PersistImage{});
+}
+
+void Wishes::on(const HostDrained& e) {
+  const HostState* const host = life_.hosts.find(e.host);
+  if (host == nullptr || host->drained == e.by_whom) return;
+  life_.hosts.drain(e.host, e.by_whom);
+  out_.emplace_back(WriteNote{
+      "drain", e.by_whom.empty() ? fmt::format("{} is not drained any more", host->name)
+                                 : fmt::format("{} is drained {}", host->name, e.by_whom)});
+  out_.emplace_back(PersistImage{});
+  if (life_.stopping()) return;
+  if (e.by_whom.empty()) return turn_.starts.start_waiting();
+  leave_drained_hosts();
+}
+
+void Wishes::leave_drained_hosts() {
+  if (life_.stopping() || life_.state() == JobState::kFinishing || life_.image.gang_stops) return;
+  for (const HostState& host : life_.hosts.all()) {
+    if (!host.drained.empty() && host.up) leave_drained(host);
+  }
+}
+
+// A worker comes back on another host, or on this one when it is not drained any more. Servers are
+// moved one at a time (ctl/job/subjects/operators.h).
+void Wishes::leave_drained(const HostState& host) {
+  const auto goes = [&](const WorkerProcess& w) {
+    return w.running() && !w.leaving() && !w.is_server() && w.place.host == host.host;
+  };
+  const auto first = std::ranges::find_if(life_.workers, goes);
+  if (first == life_.workers.end()) return;
+  if (const Status possible = Possible(life_).check_drain(host); !possible) {
+    out_.emplace_back(WriteNote{"drain", fmt::format("the workers on {} stay there: {}", host.name,
+                                                     possible.error().message)});
+    return;
+  }
+  const std::string reason = fmt::format("{} is drained {}", host.name, host.drained);
+  if (life_.is_gang()) return turn_.starts.stop_gang(*first);
+  for (WorkerProcess& w : life_.workers) {
+    if (!goes(w)) continue;
+    if (!w.stays_away()) w.after = WorkerProcess::After::kComesBack;
+    ask_to_leave(w, reason, life_.spec.stop_grace);
+  }
   out_.emplace_back(PersistImage{});
 }
 

@@ -28,6 +28,7 @@ void Hosts::up(const HostState& host) {
   if (HostState* known = find_mutable(host.host)) {
     known->name = host.name;
     known->room = std::max(host.room, known->room);
+    known->drained = host.drained;
     known->up = true;
     return;
   }
@@ -41,6 +42,10 @@ void Hosts::down(const std::string& host) {
 
 void Hosts::close(const std::string& host) {
   if (HostState* known = find_mutable(host)) known->closed = true;
+}
+
+void Hosts::drain(const std::string& host, const std::string& by_whom) {
+  if (HostState* known = find_mutable(host)) known->drained = by_whom;
 }
 
 void Hosts::failed_on(const std::string& host, double now_s) {
@@ -84,7 +89,7 @@ const HostState* Hosts::choose(const WorkerProcess& worker, const std::vector<Wo
                       std::floor(penalty(h, now_s)), -static_cast<std::int64_t>(free), h.order);
   };
   for (const HostState& h : hosts_) {
-    if (!h.up || h.closed || std::ranges::find(not_on, h.host) != not_on.end()) continue;
+    if (!h.takes_processes() || std::ranges::find(not_on, h.host) != not_on.end()) continue;
     if (load[h.host] >= h.room) continue;
     if (best == nullptr || rank(h) < rank(*best)) best = &h;
   }
@@ -95,7 +100,7 @@ std::uint32_t Hosts::room_left(const std::vector<WorkerProcess>& all) const {
   std::uint32_t left = 0;
   auto load = loads(all, kNobody);
   for (const HostState& h : hosts_) {
-    if (h.up && !h.closed && load[h.host] < h.room) left += h.room - load[h.host];
+    if (h.takes_processes() && load[h.host] < h.room) left += h.room - load[h.host];
   }
   return left;
 }
@@ -105,7 +110,7 @@ std::vector<Hosts::Place> Hosts::places(const std::vector<WorkerProcess>& all, d
   std::vector<Place> places;
   for (const HostState& h : hosts_) {
     const std::uint32_t used = load[h.host];
-    if (h.up && !h.closed && used < h.room && !on_probation(h, now_s))
+    if (h.takes_processes() && used < h.room && !on_probation(h, now_s))
       places.push_back({&h, h.room - used});
   }
   return places;

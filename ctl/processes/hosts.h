@@ -22,6 +22,8 @@ struct HostState {
   bool closed = false;  // an operator evicted it: it gets no more workers
   double penalty = 0;   // number of failures there, halved every kHalfLife
   double penalty_at_s = 0;
+  std::string drained = {};  // "by WHO: why": its agent starts nothing; "": it is not drained
+  [[nodiscard]] bool takes_processes() const { return up && !closed && drained.empty(); }
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("host", m.host);
@@ -32,6 +34,7 @@ struct HostState {
     v("closed", m.closed);
     v("penalty", m.penalty);
     v("penalty_at_s", m.penalty_at_s);
+    v("drained", m.drained);
   }
 };
 
@@ -46,6 +49,7 @@ class Hosts {
   void up(const HostState& host);
   void down(const std::string& host);
   void close(const std::string& host);
+  void drain(const std::string& host, const std::string& by_whom);  // "": not any more
   void failed_on(const std::string& host, double now_s);
 
   [[nodiscard]] const HostState* find(const std::string& host) const;

@@ -21,6 +21,7 @@ void add_jobs(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
 void add_logs(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
+void add_drain(CLI::App& app, int& exit_code);  // and undrain
 void add_evict(CLI::App& app, int& exit_code);
 void add_resize(CLI::App& app, int& exit_code);
 void add_inject(CLI::App& app, int& exit_code);

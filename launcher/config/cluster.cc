@@ -142,9 +142,19 @@ Result<std::vector<HostResources>> ask_agents(transport::Context& context,
   ANTDT_RETURN_IF_ERROR(answered);
   ANTDT_RETURN_IF_ERROR(check_users(cluster.hosts, agents, own_user().name));
   std::vector<HostResources> resources;
+  std::string drained;
   for (std::size_t i = 0; i < agents.size(); ++i) {
     const wire::AgentWelcome& w = *agents[i].welcome;
+    if (w.drain) {  // the job may use it later
+      drained += fmt::format("\n  {}: {}", cluster.hosts[i], wire::to_text(*w.drain));
+      continue;
+    }
     resources.push_back({cluster.hosts[i], w.cpus, w.memory_bytes, w.devices});
+  }
+  if (resources.empty() && !drained.empty()) {
+    return fail(ErrorKind::kUnreachable,
+                "all hosts are drained, so nothing is started there until antdt undrain HOST:{}",
+                drained);
   }
   return resources;
 }

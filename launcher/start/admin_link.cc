@@ -16,11 +16,17 @@ Result<AdminLink> AdminLink::open(transport::Context& context, const std::string
   return AdminLink(std::move(socket));
 }
 
-Result<std::vector<wire::JobHere>> AdminLink::jobs(Duration timeout) {
+Result<wire::JobsReply> AdminLink::jobs(Duration timeout) {
   ANTDT_TRY(const wire::Packet packet,
             transport::request(socket_, wire::make_packet(wire::JobsRequest{}), timeout));
-  ANTDT_TRY(wire::JobsReply reply, wire::open_reply<wire::JobsReply>(packet));
-  return std::move(reply.jobs);
+  return wire::open_reply<wire::JobsReply>(packet);
+}
+
+Status AdminLink::drain(const wire::DrainHost& order, Duration timeout) {
+  ANTDT_TRY(const wire::Packet packet,
+            transport::request(socket_, wire::make_packet(order), timeout));
+  ANTDT_TRY([[maybe_unused]] const wire::Done done, wire::open_reply<wire::Done>(packet));
+  return {};
 }
 
 Status AdminLink::order(const std::string& job, const wire::AdminOrder& order, Duration timeout) {

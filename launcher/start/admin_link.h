@@ -20,9 +20,10 @@ class AdminLink {
                                               const std::string& host_port,
                                               const std::string& keys);
 
-  // jobs: those of all users for an administrator, else the operator's own. Both calls wait for the
-  // answer; kUnreachable after `timeout`, kRefused with the reason for the refusal.
-  [[nodiscard]] Result<std::vector<wire::JobHere>> jobs(Duration timeout);
+  // jobs: those of all users for an administrator, else the operator's own. The calls wait for
+  // the answer; kUnreachable after `timeout`, kRefused with the reason for the refusal.
+  [[nodiscard]] Result<wire::JobsReply> jobs(Duration timeout);
+  [[nodiscard]] Status drain(const wire::DrainHost& order, Duration timeout);
   [[nodiscard]] Status order(const std::string& job, const wire::AdminOrder& order,
                              Duration timeout);
 

@@ -118,6 +118,9 @@ void add_circumstances(const report::Status& s, const std::vector<EventView>& ev
   for (const report::Host& host : s.hosts) {
     if (!host.up) why.push_back(fmt::format("The agent of host {} is not reached.", host.name));
     if (host.closed) why.push_back(fmt::format("Host {} was evicted.", host.name));
+    if (host.drained) {
+      why.push_back(sentence(fmt::format("Host {} is drained {}", host.name, *host.drained)));
+    }
     if (host.probation) {
       why.push_back(fmt::format("Host {} failed often lately; others are preferred.", host.name));
     }

@@ -193,13 +193,14 @@ void add_hosts(const report::Status& s, std::vector<std::string>& lines) {
   for (const report::Host& host : s.hosts) {
     std::string how = host.closed               ? "evicted, takes no workers"
                       : !host.up                ? "not reached"
+                      : host.drained            ? fmt::format("drained {}", *host.drained)
                       : host.probation          ? "failed often lately, avoided"
                       : host.room >= kAnyNumber ? "there"
                                                 : fmt::format("room for {}", host.room);
     text += fmt::format("{}{} ({})", text.empty() ? "hosts: " : ", ", host.name, how);
   }
   const bool usual = s.hosts.size() <= 1 && std::ranges::all_of(s.hosts, [](const report::Host& h) {
-                       return h.up && !h.closed && !h.probation;
+                       return h.up && !h.closed && !h.probation && !h.drained;
                      });
   if (!usual) lines.push_back(text);
 }

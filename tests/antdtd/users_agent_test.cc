@@ -160,6 +160,40 @@ TEST_F(UsersAgentTest, AnOrderReachesTheJobsDaemonWithTheNameOfTheKeyAndItsAnswe
   EXPECT_EQ(answered.seq, 7U);
 }
 
+TEST_F(UsersAgentTest, ADrainedHostStartsNothingTellsEveryJobAndIsDrainedUnderTheNextAgent) {
+  Peer daemon = attached("nobody");
+  EXPECT_GT(start(daemon, 0, "sleep 1000"), 0U);
+  Peer other = daemon_of("nobody");
+  other.send(wire::DrainHost{true, "mine"});
+  EXPECT_THAT(other.await_message<wire::Refused>().reason, HasSubstr("antdt-admin"));
+
+  Peer own = daemon_of("root");
+  own.send(wire::DrainHost{true, "new memory"}, std::nullopt, 7);
+  wire::Envelope answered;
+  own.await_message<wire::Done>(&answered);
+  EXPECT_EQ(answered.seq, 7U);
+  const auto told = daemon.await_message<wire::HostDrain>();
+  ASSERT_TRUE(told.drain);
+  EXPECT_EQ(wire::to_text(*told.drain), "by root@here: new memory");
+  daemon.send(request("true"), key(1));
+  EXPECT_EQ(daemon.await_message<wire::Refused>().reason,
+            "host here is drained by root@here: new memory");
+  daemon.send(request("sleep 1000"), key(0));  // it runs already
+  EXPECT_GT(daemon.await_message<wire::ProcessStarted>().pid, 0U);
+
+  kill_agent();
+  serve(listening_);
+  Peer again = daemon_of("nobody");
+  again.send(wire::Hello{});
+  again.send(wire::Attach{Incarnation{2}});
+  EXPECT_TRUE(again.await_message<wire::AgentWelcome>().drain.has_value());
+  Peer ends = daemon_of("root");
+  ends.send(wire::DrainHost{false, ""});
+  ends.await_message<wire::Done>();
+  EXPECT_FALSE(again.await_message<wire::HostDrain>().drain.has_value());
+  EXPECT_GT(start(again, 1, "true"), 0U);
+}
+
 TEST_F(UsersAgentTest, AKeyThatIsRemovedLosesItsOpenLinkWithinASecond) {
   Peer daemon = attached("nobody");
   EXPECT_GT(start(daemon, 0, "sleep 1000"), 0U);

@@ -93,6 +93,18 @@ TEST_F(ClusterTest, AgentsSayWhatTheyHaveFree) {
   EXPECT_EQ(hosts->front().cpus, 3);
 }
 
+TEST_F(ClusterTest, DrainedHostsHaveNothingFree) {
+  wire::AgentWelcome welcome;
+  FakeAgent good(agent_, dir_ / "agent/authorized", wire::make_packet(welcome));
+  welcome.drain = wire::Drain{"root@h1", "new memory"};
+  FakeAgent drained(agent_, dir_ / "agent/authorized", wire::make_packet(welcome));
+  cluster_.hosts = {drained.host_port(), good.host_port()};
+  const auto hosts = ask(std::chrono::seconds(10));
+  ASSERT_TRUE(hosts) << hosts.error().message;
+  ASSERT_EQ(hosts->size(), 1U);
+  EXPECT_EQ(hosts->front().name, good.host_port());
+}
+
 TEST_F(ClusterTest, AnAgentThatIsNotThereIsNamedWithWhatToCheck) {
   cluster_.hosts = {"127.0.0.1:1"};
   const auto hosts = ask(std::chrono::milliseconds(100));

@@ -148,15 +148,19 @@ report::Status troubled() {
   s.hosts = {{.name = "a", .room = 2, .up = true},
              {.name = "b", .room = 2, .up = true, .probation = true},
              {.name = "c", .room = 2},
-             {.name = "d", .room = 2, .up = true, .closed = true}};
+             {.name = "d", .room = 2, .up = true, .closed = true},
+             {.name = "e", .room = 2, .up = true, .drained = "by root@e: new memory"}};
   return s;
 }
 
 TEST(StatusView, ShowsAwaitedProcessesFailuresAndAvoidedHosts) {
   const auto lines = status_table(troubled(), {});
   EXPECT_THAT(lines, testing::Contains("waiting for w1 to join"));
-  EXPECT_THAT(lines, testing::Contains("hosts: a (room for 2), b (failed often lately, avoided), c "
-                                       "(not reached), d (evicted, takes no workers)"));
+  EXPECT_THAT(
+      lines,
+      testing::Contains(
+          "hosts: a (room for 2), b (failed often lately, avoided), c "
+          "(not reached), d (evicted, takes no workers), e (drained by root@e: new memory)"));
   EXPECT_THAT(lines,
               testing::Contains("     4.2s  w1 on b, signal: w1 was killed; went on after 0.5s"));
   EXPECT_THAT(lines,

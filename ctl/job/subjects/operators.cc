@@ -1,5 +1,6 @@
 #include "ctl/job/subjects/operators.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "ctl/job/parts.h"
@@ -100,6 +101,28 @@ void Operators::on(const SkipOrdered& e, Work& work) {
 void Operators::on(const OperatorAsked& e, Work& work) {
   parts_.past.add(ActionReport{0, parts_.lifecycle.seconds(), e.kind, "", e.text, "asked"});
   work.note("operator", fmt::format("{}: {}", e.kind, e.text));
+}
+
+// While a server leaves or another one joins, the next one stays where it is.
+void Operators::move_drained_servers(Work& work) {
+  const Lifecycle& life = parts_.lifecycle;
+  const auto drained = [](const HostState& h) { return !h.drained.empty() && h.up; };
+  if (life.servers() == 0 || std::ranges::none_of(life.hosts().all(), drained)) return;
+  for (const WorkerProcess& w : life.workers()) {
+    if (!w.is_server() || w.state == WorkerProcess::kRemoved) continue;
+    if (w.state != WorkerProcess::kJoined || w.leaving()) return;
+  }
+  for (const WorkerProcess& w : life.workers()) {
+    if (!w.is_server() || !w.running()) continue;
+    const HostState* const host = life.hosts().find(w.place.host);
+    if (host == nullptr || !drained(*host)) continue;
+    const bool room =
+        life.hosts().choose(w, life.workers(), life.seconds(), {host->host}) != nullptr;
+    const lifecycle::RestartRequested move{
+        w.member(), fmt::format("{} is drained {}", host->name, host->drained),
+        parts_.config.spec.stop_grace};
+    if (room && check(move)) return work.then(move);
+  }
 }
 
 }  // namespace antdt::ctl::job

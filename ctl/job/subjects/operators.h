@@ -30,6 +30,8 @@ class Operators {
   void ask(const lifecycle::ServerCountRequested& e, Work& work);
   void on(const SkipOrdered& e, Work& work);
   void on(const OperatorAsked& e, Work& work);
+  // Moves the servers on drained hosts to others, one after the other. For each tick.
+  void move_drained_servers(Work& work);
 
  private:
   // The eviction of a server's process means that this server is to run elsewhere.

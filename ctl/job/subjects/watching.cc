@@ -30,6 +30,7 @@ void Watching::on(const DeadlinesDue& /*e*/, Work& work) {
   remember_moment(false, work);
   parts_.phases.repeat_finish(work);
   parts_.hosts.look(work);
+  parts_.operators.move_drained_servers(work);
 }
 
 void Watching::on(const PauseChanged& e, Work& work) {

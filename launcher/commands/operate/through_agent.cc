@@ -49,8 +49,8 @@ Status await_gone(const ThroughAgent& through, const std::string& job,
   const SteadyClock clock;
   const MonoTime deadline = clock.now() + patience;
   while (clock.now() < deadline) {
-    ANTDT_TRY(const auto jobs, link.jobs(kAgentAnswers));
-    if (std::ranges::find(jobs, job, &wire::JobHere::job) == jobs.end()) return {};
+    ANTDT_TRY(const auto here, link.jobs(kAgentAnswers));
+    if (std::ranges::find(here.jobs, job, &wire::JobHere::job) == here.jobs.end()) return {};
     std::this_thread::sleep_for(kAgentAskedAgain);
   }
   return fail(ErrorKind::kUnreachable, "job {} did not end on {} within {:.0f} s", job,
@@ -60,10 +60,10 @@ Status await_gone(const ThroughAgent& through, const std::string& job,
 Status print_jobs_of(const ThroughAgent& through, bool json) {
   transport::Context context;
   ANTDT_TRY(launcher::AdminLink link, open_link(context, through));
-  ANTDT_TRY(const auto jobs, link.jobs(kAgentAnswers));
+  ANTDT_TRY(const auto here, link.jobs(kAgentAnswers));
   if (json) {
     nlohmann::ordered_json out = nlohmann::ordered_json::array();
-    for (const wire::JobHere& job : jobs) {
+    for (const wire::JobHere& job : here.jobs) {
       out.push_back({{"job", job.job},
                      {"user", job.user},
                      {"processes", job.processes},
@@ -73,7 +73,7 @@ Status print_jobs_of(const ThroughAgent& through, bool json) {
     return {};
   }
   std::vector<std::vector<std::string>> cells;
-  for (const wire::JobHere& job : jobs) {
+  for (const wire::JobHere& job : here.jobs) {
     cells.push_back({job.job, job.user, std::to_string(job.processes),
                      job.attached ? "connected" : "its daemon is away"});
   }
@@ -81,7 +81,15 @@ Status print_jobs_of(const ThroughAgent& through, bool json) {
        launcher::text_table({"job", "user", "processes#", "daemon"}, cells)) {
     fmt::print("{}\n", line);
   }
+  if (here.drain) fmt::print("the host is drained {}\n", wire::to_text(*here.drain));
   return {};
+}
+
+Result<wire::JobsReply> drain_through(const ThroughAgent& through, const wire::DrainHost& order) {
+  transport::Context context;
+  ANTDT_TRY(launcher::AdminLink link, open_link(context, through));
+  ANTDT_RETURN_IF_ERROR(link.drain(order, kAgentAnswers));
+  return link.jobs(kAgentAnswers);
 }
 
 }  // namespace antdt::cli

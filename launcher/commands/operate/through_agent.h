@@ -24,6 +24,9 @@ void add_agent_options(CLI::App& command, ThroughAgent& through);
 // Returns once the agent does not have the job any more; kUnreachable after `patience`.
 [[nodiscard]] Status await_gone(const ThroughAgent& through, const std::string& job,
                                 std::chrono::milliseconds patience);
+// Drains the agent's host, or ends that, and returns what the agent says of its host afterwards.
+[[nodiscard]] Result<wire::JobsReply> drain_through(const ThroughAgent& through,
+                                                    const wire::DrainHost& order);
 // Prints a table, or JSON, of the jobs that the agent knows.
 [[nodiscard]] Status print_jobs_of(const ThroughAgent& through, bool json);
 

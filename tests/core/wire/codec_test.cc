@@ -30,7 +30,8 @@ using EveryMessage = testing::Types<
     CheckpointBegun, FilesAttach, FilesReady, FilesDetach, FileProbe, FileProbed, FileList,
     FileListed, FileRead, FileData, FileWrite, FileDone, FileSum, FileSummed, FileCommit,
     FileRemove, JobsRequest, JobsReply, AdminOrder, AdminAnswer, FileHost, FileHostTold, FileClock,
-    FileClockTold, FileDisk, FileDiskTold, FilePort, FilePortOpen, FileLink, FileLinkTold>;
+    FileClockTold, FileDisk, FileDiskTold, FilePort, FilePortOpen, FileLink, FileLinkTold,
+    HostDrain, DrainHost>;
 
 // Gives every field, of nested parts too, a different value.
 class Filler {

@@ -289,6 +289,21 @@ TEST_F(JobServersTest, OneOfTheTwoProcessesOfAServerMayBeEvictedAtATime) {
 
 // ------------------------------------------------- a server without replicas that is moved
 
+TEST_F(JobServersTest, TheServersOnADrainedHostMoveToAnotherOneAtATime) {
+  start();
+  HostState b;
+  b.host = b.name = "b";
+  b.room = 8;
+  feed(job::HostWelcomed{b, {}});
+  feed(lifecycle::HostDrained{"a", "by root@a"});
+  feed(job::TimePassed{});
+  const WorkerProcess* second = machine->lifecycle().find(s(2).worker);
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second->place.host, "b");
+  feed(job::TimePassed{});
+  EXPECT_EQ(machine->lifecycle().find(s(3).worker), nullptr) << "s0 is being moved";
+}
+
 class JobServerMoves : public JobServersTest {
  protected:
   void SetUp() override {

@@ -28,6 +28,6 @@ using WireMessages = std::tuple<
     wire::FileCommit, wire::FileRemove, wire::JobsRequest, wire::JobsReply, wire::AdminOrder,
     wire::AdminAnswer, wire::FileHost, wire::FileHostTold, wire::FileClock, wire::FileClockTold,
     wire::FileDisk, wire::FileDiskTold, wire::FilePort, wire::FilePortOpen, wire::FileLink,
-    wire::FileLinkTold>;
+    wire::FileLinkTold, wire::HostDrain, wire::DrainHost>;
 
 }  // namespace antdt::fuzz

@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   antdt::cli::add_torchrun(app, exit_code);
   antdt::cli::add_attach(app, exit_code);
   antdt::cli::add_status(app, exit_code);
+  antdt::cli::add_top(app, exit_code);
   antdt::cli::add_jobs(app, exit_code);
   antdt::cli::add_explain(app, exit_code);
   antdt::cli::add_logs(app, exit_code);

@@ -145,6 +145,23 @@ struct Budget {
   }
 };
 
+// How a worker's wall time was spent, in seconds.
+struct TimeSpent {
+  double compute = 0, data = 0, collective_wait = 0, shard_wait = 0, reconfigure = 0,
+         checkpoint = 0, startup = 0, other = 0;
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("compute", m.compute);
+    v("data", m.data);
+    v("collective_wait", m.collective_wait);
+    v("shard_wait", m.shard_wait);
+    v("reconfigure", m.reconfigure);
+    v("checkpoint", m.checkpoint);
+    v("startup", m.startup);
+    v("other", m.other);
+  }
+};
+
 struct WorkerStatus {
   std::string id = {};
   std::optional<std::uint64_t> rank = {};  // empty: not a member now
@@ -162,6 +179,8 @@ struct WorkerStatus {
   std::optional<double> tried_again_in_s = {};  // set while it waits for a host
   std::optional<Io> io = {};
   std::optional<StepTime> step_time = {};  // traced
+  std::optional<double> cpus = {};         // how many CPUs it uses now
+  std::optional<TimeSpent> lost_time = {};
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("id", m.id);
@@ -179,6 +198,8 @@ struct WorkerStatus {
     v.if_any("tried_again_in_s", m.tried_again_in_s);
     v.if_any("io", m.io);
     v.if_any("step_time", m.step_time);
+    v.if_any("cpus", m.cpus);
+    v.if_any("lost_time", m.lost_time);
   }
 };
 
@@ -339,23 +360,6 @@ struct Status {
     v.if_any("skipped_by_program", m.skipped_by_program);
     v.if_any("traced", m.traced);
     v.if_any("hang", m.hang);
-  }
-};
-
-// How a worker's wall time was spent, in seconds.
-struct TimeSpent {
-  double compute = 0, data = 0, collective_wait = 0, shard_wait = 0, reconfigure = 0,
-         checkpoint = 0, startup = 0, other = 0;
-  template <class Self, class V>
-  static void fields(Self& m, V& v) {
-    v("compute", m.compute);
-    v("data", m.data);
-    v("collective_wait", m.collective_wait);
-    v("shard_wait", m.shard_wait);
-    v("reconfigure", m.reconfigure);
-    v("checkpoint", m.checkpoint);
-    v("startup", m.startup);
-    v("other", m.other);
   }
 };
 

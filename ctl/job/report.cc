@@ -158,6 +158,12 @@ void add_traced(T& out, const JobReport& r) {
   }
 }
 
+// Nothing before the first report.
+std::optional<report::TimeSpent> lost_time_of(const WorkerReport& w) {
+  if (wire::total(w.time) <= 0) return std::nullopt;
+  return time_spent(w.time);
+}
+
 report::WorkerStatus worker_of(const WorkerReport& w) {
   return {.id = to_string(w.worker),
           .rank = w.rank,
@@ -173,7 +179,9 @@ report::WorkerStatus worker_of(const WorkerReport& w) {
           .straggler = straggler_of(w.verdict),
           .tried_again_in_s = w.tried_again_in_s,
           .io = io_of(w.io),
-          .step_time = step_time_of(w)};
+          .step_time = step_time_of(w),
+          .cpus = w.cpus,
+          .lost_time = lost_time_of(w)};
 }
 
 // Numbers that are not known for every job.

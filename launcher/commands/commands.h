@@ -16,6 +16,7 @@ void add_torchrun(CLI::App& app, int& exit_code);
 // --nproc_per_node. What follows the script is the script's.
 [[nodiscard]] std::vector<std::string> with_dashes(std::vector<std::string> arguments);
 void add_attach(CLI::App& app, int& exit_code);
+void add_top(CLI::App& app, int& exit_code);
 void add_status(CLI::App& app, int& exit_code);
 void add_jobs(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);

@@ -8,8 +8,13 @@ namespace antdt::ctl {
 
 void WorkerTimes::started(Member member, MonoTime now) { started_[member] = now; }
 
-void WorkerTimes::measured(WorkerId worker, const wire::Report& sum) {
+void WorkerTimes::measured(WorkerId worker, const wire::Metrics& metrics) {
+  const wire::Report& sum = metrics.sum;
+  const wire::HostProbe& probe = metrics.probe;
   Times& times = present_[worker];
+  if (probe.looked_us > 0) {
+    times.cpus = static_cast<double>(probe.ran_us) / static_cast<double>(probe.looked_us);
+  }
   times.samples = std::max(times.samples, sum.samples_total);
   times.time = sum.account;
 }

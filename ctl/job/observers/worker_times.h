@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
+#include "core/wire/agent_messages.h"
 #include "core/wire/worker_messages.h"
 
 namespace antdt::ctl {
@@ -17,12 +18,13 @@ class WorkerTimes {
   struct Times {
     std::uint64_t samples = 0;
     wire::TimeAccount time;
-    double wall_seconds = 0;  // of attempts that have ended
+    double wall_seconds = 0;          // of attempts that have ended
+    std::optional<double> cpus = {};  // how many CPUs the present attempt used lately
   };
 
   // The start of this attempt was requested.
   void started(Member member, MonoTime now);
-  void measured(WorkerId worker, const wire::Report& sum);
+  void measured(WorkerId worker, const wire::Metrics& metrics);
   void left(WorkerId worker, const wire::Bye& bye);
   void ended(Member member, MonoTime now);
   // The first group is complete, so no worker has been started again before.

@@ -162,7 +162,7 @@ void Messages::hear(const WorkerSaid& e, const wire::Metrics& said, Work& work) 
       parts_.group.state_moves(work);
       break;
   }
-  parts_.times.measured(e.member.worker, said.sum);
+  parts_.times.measured(e.member.worker, said);
   parts_.history.measured(e.member, said.sum);
   const bool batches = said.sum.batches > 0 || said.sum.skipped > 0;
   if (batches || said.sum.hops > 0 || said.probe.looked_us > 0) {

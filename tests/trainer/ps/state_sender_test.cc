@@ -31,9 +31,9 @@ TEST(StateSenderTest, NothingIsAskedForAfterTheLastPiece) {
 
 TEST(StateSenderTest, NoMorePiecesAreMadeThanMayBeUnderWay) {
   StateSender sender(3, 1, 7);
-  for (std::size_t i = 0; i < StateSender::kUnderWay; ++i) {
+  for (std::size_t n = 1; n <= StateSender::kUnderWay; ++n) {
     ASSERT_TRUE(sender.asks());
-    sender.piece(piece());
+    EXPECT_EQ(sender.piece(piece()).piece, n);
   }
   EXPECT_FALSE(sender.asks());
   sender.taken(StateSender::kUnderWay + 1);
@@ -44,9 +44,9 @@ TEST(StateSenderTest, NoMorePiecesAreMadeThanMayBeUnderWay) {
 
 TEST(StateSenderTest, PiecesAreSentAgainOnlyIfNoneWasTakenSinceTheLastLook) {
   StateSender sender(3, 1, 7);
-  for (int i = 0; i < 3; ++i) {
+  for (std::uint64_t n = 1; n <= 3; ++n) {
     ASSERT_TRUE(sender.asks());
-    sender.piece(piece());
+    EXPECT_EQ(sender.piece(piece()).piece, n);
   }
   sender.taken(1);
   EXPECT_TRUE(sender.look().empty());

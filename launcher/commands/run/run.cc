@@ -12,6 +12,7 @@
 #include "launcher/commands/run/resume.h"
 #include "launcher/commands/run/run_prepared.h"
 #include "launcher/commands/run/watch_run.h"
+#include "launcher/slurm/slurm_agents.h"
 #include "launcher/start/start.h"
 #include "launcher/view/live_view.h"
 
@@ -24,6 +25,7 @@ struct RunOptions {
   std::string resume;  // a run to resume; then no job file is given
   bool from_checkpoint = false;
   std::vector<std::string> set;
+  std::string launcher;  // "slurm", or empty: hosts and agents as [cluster] says
   RunHow how;
   bool dry_run = false;
 };
@@ -72,6 +74,24 @@ Result<int> run(const RunOptions& options) {
   }
   warn_of_trouble(context, prepared.config, options.how.run);
   return run_prepared(context, prepared, options.how);
+}
+
+Result<int> run_or_resume(const RunOptions& options) {
+  if (options.resume.empty()) return run(options);
+  return resume(
+      {options.resume, options.from_checkpoint, options.set, options.how.json, options.how.detach});
+}
+
+// Agents on the nodes of this allocation, for as long as the job runs.
+Result<int> run_under_slurm(RunOptions options) {
+  // A signal that comes while the agents start stops the job when it runs, with a checkpoint.
+  launcher::hold_signals();
+  ANTDT_TRY(const launcher::Programs programs, launcher::find_programs());
+  transport::Context context;
+  launcher::SlurmAgents agents;
+  ANTDT_RETURN_IF_ERROR(agents.start(context, programs.agent));
+  for (std::string& setting : agents.settings()) options.set.push_back(std::move(setting));
+  return run_or_resume(options);
 }
 
 }  // namespace
@@ -126,16 +146,22 @@ void add_run(CLI::App& app, int& exit_code) {
       ->type_name("DIR")
       ->excludes(goes_on);
   command->add_flag("--json", options->how.json, "print only JSON to standard output");
-  command->add_flag("--detach", options->how.detach, "return when the job runs");
+  CLI::Option* detach =
+      command->add_flag("--detach", options->how.detach, "return when the job runs");
+  command
+      ->add_option("--launcher", options->launcher,
+                   "slurm: start agents on the nodes of this allocation of Slurm, and end them "
+                   "with the job")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"slurm"}))
+      ->excludes(detach);
   command
       ->add_flag("--dry-run", options->dry_run,
                  "check everything, print configuration and placement, start nothing")
       ->excludes(goes_on);
   command->callback([options, &exit_code] {
-    const auto result = options->resume.empty()
-                            ? run(*options)
-                            : resume({options->resume, options->from_checkpoint, options->set,
-                                      options->how.json, options->how.detach});
+    const auto result =
+        options->launcher.empty() ? run_or_resume(*options) : run_under_slurm(*options);
     exit_code = result ? *result : report(result.error());
   });
 }

@@ -1,0 +1,65 @@
+#include "launcher/slurm/agent_step.h"
+
+#include <fmt/format.h>
+
+namespace antdt::launcher {
+namespace {
+
+// At the time limit Slurm sends SIGTERM to every process of a step. The shell ignores it and so
+// still removes the directory, by which the shims end whatever the agent left.
+constexpr const char* kScript = R"(umask 077
+trap : TERM
+d=$(mktemp -d "${TMPDIR:-/tmp}/antdt-slurm-XXXXXX") || exit 1
+mkdir -p "$d/keys/authorized" || exit 1
+take() { while IFS= read -r l && [ "$l" != . ]; do printf '%s\n' "$l"; done; }
+take > "$d/keys/agent.key"
+take > "$d/keys/authorized/job.pub"
+exec 3<&0 < /dev/null
+"$@" --keys "$d/keys" --socket-dir "$d/s" --state-dir "$d/state" 3<&- &
+agent=$!
+{ cat <&3 > /dev/null; kill -TERM $agent; } &
+wait $agent
+while kill -0 $agent 2> /dev/null; do wait $agent; done
+rm -rf "$d"
+)";
+
+}  // namespace
+
+std::vector<std::string> srun_arguments(const AgentStep& step) {
+  std::vector<std::string> arguments = {"--nodes=1",
+                                        "--ntasks=1",
+                                        "--nodelist=" + step.node,
+                                        "--overlap",
+                                        "--mem=0",
+                                        fmt::format("--cpus-per-task={}", step.cpus),
+                                        "--no-kill",
+                                        "--cpu-bind=none",
+                                        "--job-name=antdt-agent",
+                                        "--quiet",
+                                        "--unbuffered",
+                                        "/bin/sh",
+                                        "-c",
+                                        kScript,
+                                        "antdt-agent",
+                                        step.program,
+                                        "--listen",
+                                        step.listen,
+                                        "--host-name",
+                                        step.node,
+                                        "--cpus",
+                                        fmt::format("{}", step.cpus)};
+  if (step.memory_bytes > 0) {
+    arguments.insert(arguments.end(), {"--memory", fmt::format("{}", step.memory_bytes)});
+  }
+  if (step.allow_root) arguments.emplace_back("--allow-root");
+  return arguments;
+}
+
+std::string handover(const std::string& agent_key, const std::string& job_pub) {
+  const auto ended = [](const std::string& text) {
+    return text.ends_with('\n') || text.empty() ? text : text + "\n";
+  };
+  return ended(agent_key) + ".\n" + ended(job_pub) + ".\n";
+}
+
+}  // namespace antdt::launcher

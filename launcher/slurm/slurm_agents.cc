@@ -29,9 +29,9 @@ namespace antdt::launcher {
 namespace {
 
 constexpr Duration kAgentsBegin = std::chrono::seconds(60);
-constexpr Duration kAnswer = std::chrono::seconds(1);
+constexpr Duration kAgentAnswers = std::chrono::seconds(1);
 constexpr Duration kStepsEnd = std::chrono::seconds(20);
-constexpr Duration kPoll = std::chrono::milliseconds(10);
+constexpr Duration kLookAgain = std::chrono::milliseconds(10);
 
 // The standard output of `scontrol ARGUMENTS`.
 Result<std::string> scontrol(std::vector<std::string> arguments, const std::string& directory) {
@@ -164,7 +164,7 @@ Status SlurmAgents::wait_for_agents(transport::Context& context) {
   ANTDT_TRY(const ClusterKeys keys, load_cluster_keys(cluster));
   const MonoTime deadline = SteadyClock().now() + kAgentsBegin;
   while (true) {
-    const auto answers = ask_agents(context, cluster, keys, kAnswer);
+    const auto answers = ask_agents(context, cluster, keys, kAgentAnswers);
     if (answers) return {};
     if (answers.error().kind != ErrorKind::kUnreachable) return tl::unexpected(answers.error());
     ANTDT_RETURN_IF_ERROR(check_steps());
@@ -189,7 +189,7 @@ SlurmAgents::~SlurmAgents() {
         ::waitpid(step.pid, nullptr, 0);
         break;
       }
-      std::this_thread::sleep_for(kPoll);
+      std::this_thread::sleep_for(kLookAgain);
     }
   }
   std::error_code ignored;

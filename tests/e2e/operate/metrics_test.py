@@ -155,10 +155,10 @@ class AgentMetrics(Watched, Hosts):
 
         def both():
             text = get(address)[2]
-            return value(text, "antdt_agent_job_processes") == 2 and text
-        text = await_true(both, 60, "two processes on the host")
+            return (value(text, "antdt_agent_job_processes") == 2 and
+                    value(text, "antdt_agent_processes_started_total") == 2 and text)
+        text = await_true(both, 60, "two processes on the host, and both started")
         self.assertEqual(value(text, "antdt_agent_job_attached"), 1)
-        self.assertEqual(value(text, "antdt_agent_processes_started_total"), 2)
         self.stop()
         await_true(lambda: sum(v for (n, _), v in samples(get(address)[2]).items()
                                if n == "antdt_agent_processes_ended_total") == 2, 30,

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
+#include <future>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 #include "tests/trainer/c_api/program.h"
 
@@ -110,15 +113,21 @@ TEST(WorldOfOne, TheAnnouncedStepIsTheOneThatComes) {
   CountingProgram program(job, 400);
   std::vector<std::uint64_t> told;
   std::thread loader;
+  std::promise<void> asked;  // the loader has the answer to its first question
+  const std::future<void> answer = asked.get_future();
   program.run([&](const antdt_order& order) {
+    // Otherwise the program may be over before the loader has begun.
+    if (order.kind == ANTDT_ORDER_COMPUTE) answer.wait_for(std::chrono::milliseconds(kPatience));
     if (order.kind != ANTDT_ORDER_PHASE_BEGIN) return false;
-    loader = std::thread([&told, job, order] {
+    loader = std::thread([&told, &asked, job, order] {
+      bool first = true;
       std::vector<std::uint64_t> some(30);
       std::uint64_t from = 0, count = 0;
       while (told.size() < 400) {
         from = told.size();
         const int said = antdt_ahead(job, order.generation, order.phase, &from, some.data(),
                                      some.size(), &count, kPatience);
+        if (std::exchange(first, false)) asked.set_value();
         if (said != ANTDT_OK) return;
         told.resize(from);  // passed over, because the program was quicker
         told.insert(told.end(), some.begin(), some.begin() + static_cast<std::ptrdiff_t>(count));

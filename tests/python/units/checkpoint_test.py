@@ -14,7 +14,9 @@ import antdt.torch as adt
 
 class Reading(unittest.TestCase):
     def setUp(self):
-        self.run = pathlib.Path(tempfile.mkdtemp(prefix="antdt-checkpoint-"))
+        folder = tempfile.TemporaryDirectory(prefix="antdt-checkpoint-")
+        self.addCleanup(folder.cleanup)
+        self.run = pathlib.Path(folder.name)
 
     def write(self, name, state, value):
         folder = self.run / "checkpoints" / name

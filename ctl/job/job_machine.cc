@@ -179,13 +179,12 @@ void JobMachine::take(FollowUp& item, Work& work) {
 // --------------------------------------------------------- incarnations after the first
 
 void JobMachine::begin(const IncarnationRecovered& /*e*/, Work& work) {
-  std::vector<WorkerProcess> running;
-  for (const WorkerProcess& w : parts_->lifecycle.workers()) {
+  const std::vector<WorkerProcess>& workers = parts_->lifecycle.workers();
+  for (const WorkerProcess& w : workers) {
     if (w.state == WorkerProcess::kJoined) parts_->vitals.watch(w.member(), work.now);
-    const bool speaks = parts_->config.spec.protocol == Protocol::kAntdt;
-    if (w.running() && speaks) running.push_back(w);
   }
-  if (!running.empty()) parts_->group.expect(running, work);
+  const bool speaks = parts_->config.spec.protocol == Protocol::kAntdt;
+  if (speaks && std::ranges::any_of(workers, &WorkerProcess::running)) parts_->group.expect(work);
   work.then(RecoveryHeard{});
 }
 

@@ -148,9 +148,9 @@ struct StopWorker {
 struct PrepareGang {
   std::vector<PlacedWorker> workers;  // by rank
 };
-struct ExpectMembers {
-  std::vector<WorkerProcess> workers;
-};                      // sent to Membership
+// Other processes run than before. The effect does not say which: a later step may have changed
+// that before it is carried out.
+struct ExpectMembers {};
 struct ReleaseWorker {  // sent to Membership, and to the ledger if members are loose
   Member member;
   std::string reason;

@@ -47,12 +47,7 @@ void Starts::on(const WorkerStarted& e) {
 }
 
 void Starts::expect() {
-  if (life_.spec.protocol != Protocol::kAntdt) return;
-  ExpectMembers members;
-  for (const WorkerProcess& w : life_.workers) {
-    if (w.running()) members.workers.push_back(w);
-  }
-  out_.emplace_back(std::move(members));
+  if (life_.spec.protocol == Protocol::kAntdt) out_.emplace_back(ExpectMembers{});
 }
 
 void Starts::on(const HostCameUp& e) {

@@ -46,8 +46,8 @@ class Group {
   // This incarnation follows another one, and the group has heard whom to expect.
   virtual void recover(Work& work) = 0;
   virtual void finish_recovery(Work& work) = 0;
-  // These processes are, or will be, members.
-  virtual void expect(const std::vector<WorkerProcess>& running, Work& work) = 0;
+  // The processes that run now are, or will be, members.
+  virtual void expect(Work& work) = 0;
   // Whether a worker that joins like this becomes a member, and not a loose client.
   [[nodiscard]] virtual bool takes(const wire::Join& join) const = 0;
   virtual void join(Member member, Generation generation, const wire::Join& join, Work& work) = 0;

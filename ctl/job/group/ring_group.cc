@@ -45,9 +45,10 @@ void RingGroup::finish_recovery(Work& work) {
   }
 }
 
-void RingGroup::expect(const std::vector<WorkerProcess>& running, Work& work) {
+void RingGroup::expect(Work& work) {
   membership::MembersExpected expected;
-  for (const WorkerProcess& w : running) {
+  for (const WorkerProcess& w : parts_.lifecycle.workers()) {
+    if (!w.running()) continue;
     expected.members.push_back(
         {w.member(), parts_.members.host_name(w.place.host), w.place.host_order});
   }

@@ -23,7 +23,7 @@ class RingGroup final : public Group {
   [[nodiscard]] std::vector<Member> restored() override;
   void recover(Work& work) override;
   void finish_recovery(Work& work) override;
-  void expect(const std::vector<WorkerProcess>& running, Work& work) override;
+  void expect(Work& work) override;
   [[nodiscard]] bool takes(const wire::Join& join) const override;
   void join(Member member, Generation generation, const wire::Join& join, Work& work) override;
   void release(const lifecycle::ReleaseWorker& gone, Work& work) override;

@@ -37,9 +37,10 @@ void ServersGroup::finish_recovery(Work& work) {
   if (parts_.servers.serving() && drained) work.then(lifecycle::PhaseDrained{open});
 }
 
-void ServersGroup::expect(const std::vector<WorkerProcess>& running, Work& work) {
+void ServersGroup::expect(Work& work) {
   servers::ProcessesExpected expected;
-  for (const WorkerProcess& w : running) {
+  for (const WorkerProcess& w : parts_.lifecycle.workers()) {
+    if (!w.running()) continue;
     if (w.is_server() && w.stays_away()) continue;  // another process takes over
     (w.apart()       ? expected.added
      : w.is_server() ? expected.servers

@@ -1,9 +1,5 @@
 #include "ctl/job/subjects/life_orders.h"
 
-#include <algorithm>
-#include <iterator>
-#include <vector>
-
 #include "core/overloaded.h"
 #include "ctl/job/parts.h"
 
@@ -19,7 +15,7 @@ void LifeOrders::carry_out(const lifecycle::Effect& effect, Work& work) {
           },
           [&](const lifecycle::StopWorker& e) { work.say(e); },
           [&](const lifecycle::PrepareGang& e) { work.say(e); },
-          [&](const lifecycle::ExpectMembers&) { expect(work); },
+          [&](const lifecycle::ExpectMembers&) { parts_.group.expect(work); },
           [&](const lifecycle::ReleaseWorker& e) { release(e, work); },
           [&](const lifecycle::OpenPhase& e) { parts_.phases.open(e.start, work); },
           [&](const lifecycle::AnnouncePhase& e) { parts_.phases.announce(e.start, work); },
@@ -37,15 +33,6 @@ void LifeOrders::carry_out(const lifecycle::Effect& effect, Work& work) {
           [&](const lifecycle::EndJob& e) { end(e, work); },
       },
       effect);
-}
-
-// An earlier effect of the same step may have led to a later step of the lifecycle, whose effects
-// were carried out first. Therefore the group hears who runs now, and not who ran at the decision.
-void LifeOrders::expect(Work& work) {
-  std::vector<WorkerProcess> running;
-  std::ranges::copy_if(parts_.lifecycle.workers(), std::back_inserter(running),
-                       &WorkerProcess::running);
-  parts_.group.expect(running, work);
 }
 
 void LifeOrders::release(const lifecycle::ReleaseWorker& gone, Work& work) {

@@ -14,7 +14,6 @@ class LifeOrders {
   void carry_out(const lifecycle::Effect& effect, Work& work);
 
  private:
-  void expect(Work& work);
   void release(const lifecycle::ReleaseWorker& gone, Work& work);
   void end(const lifecycle::EndJob& e, Work& work);
 

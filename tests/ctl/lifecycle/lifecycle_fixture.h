@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <string>
 #include <tuple>
@@ -103,6 +104,9 @@ class LifecycleTest : public testing::Test {
     step(lifecycle::WorkerDone{w(0), phase});
     step(lifecycle::WorkerDone{w(1), phase});
     return step(lifecycle::PhaseDrained{phase});
+  }
+  [[nodiscard]] std::ptrdiff_t running() const {
+    return std::ranges::count_if(life.workers(), &WorkerProcess::running);
   }
   std::string state_of(WorkerId worker) {
     return std::string(name_of(process_state(life.find(worker)->state)));

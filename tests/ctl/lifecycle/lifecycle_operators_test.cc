@@ -36,7 +36,8 @@ TEST_F(LifecycleTest, WithoutAnotherHostTheShareOfAnEvictedWorkerIsSpread) {
   const Effects left = step(lifecycle::WorkerExited{w(1), code(kExitResumable)});
   EXPECT_TRUE(all<lifecycle::StartWorker>(left).empty());
   EXPECT_EQ(state_of(w(1).worker), "removed");
-  EXPECT_EQ(all<lifecycle::ExpectMembers>(left).back().workers.size(), 3U);
+  EXPECT_FALSE(all<lifecycle::ExpectMembers>(left).empty());
+  EXPECT_EQ(running(), 3);
 }
 
 TEST_F(LifecycleTest, AWorkerThatIsStartedAgainGoesToAnotherHost) {
@@ -207,7 +208,8 @@ TEST_F(LifecycleTest, MoreWorkersAreNewOnesAndThoseThatHadLeft) {
   EXPECT_EQ(started[0].member, w(2, 2)) << "a number is never used twice";
   EXPECT_EQ(started[1].member, w(3));
   EXPECT_EQ(started[2].member, w(4));
-  EXPECT_EQ(all<lifecycle::ExpectMembers>(more).back().workers.size(), 5U);
+  EXPECT_FALSE(all<lifecycle::ExpectMembers>(more).empty());
+  EXPECT_EQ(running(), 5);
 }
 
 TEST_F(LifecycleTest, MoreWorkersThanTheHostsHaveRoomForAreRefusedWithTheReason) {

@@ -56,9 +56,9 @@ class ServerCountTest : public LifecycleTest {
   }
   std::vector<std::string> servers_expected(const Effects& effects) {
     std::vector<std::string> ids;
-    const lifecycle::ExpectMembers expected = all<lifecycle::ExpectMembers>(effects).back();
-    for (const WorkerProcess& p : expected.workers) {
-      if (p.is_server() && !p.stays_away())
+    EXPECT_FALSE(all<lifecycle::ExpectMembers>(effects).empty());
+    for (const WorkerProcess& p : life.workers()) {
+      if (p.is_server() && p.running() && !p.stays_away())
         ids.push_back(to_string(p.place.worker) + (p.apart() ? " apart" : ""));
     }
     return ids;

@@ -210,9 +210,12 @@ class LifecycleScript : public transcript::Machine {
     return fmt::format("gone {}{}{}: {}", transcript::show(e.member), e.in_order ? " in order" : "",
                        e.suspect ? " suspect" : "", e.reason);
   }
-  static std::string show_expected(const lifecycle::ExpectMembers& e) {
+  // Who runs after the step.
+  [[nodiscard]] std::string show_expected() const {
     std::vector<Member> members;
-    for (const WorkerProcess& w : e.workers) members.push_back(w.member());
+    for (const WorkerProcess& w : life_.workers()) {
+      if (w.running()) members.push_back(w.member());
+    }
     return "expect " + transcript::show(members);
   }
   static std::string show_gang(const lifecycle::PrepareGang& e) {
@@ -229,7 +232,7 @@ class LifecycleScript : public transcript::Machine {
     std::ranges::replace(text, '\n', ' ');
     return text;
   }
-  static std::string show_effect(const lifecycle::Effect& effect) {
+  [[nodiscard]] std::string show_effect(const lifecycle::Effect& effect) {
     return std::visit(
         Overloaded{
             [](const lifecycle::PersistImage&) { return std::string(); },
@@ -241,7 +244,7 @@ class LifecycleScript : public transcript::Machine {
                                  seconds(e.grace));
             },
             [](const lifecycle::PrepareGang& e) { return show_gang(e); },
-            [](const lifecycle::ExpectMembers& e) { return show_expected(e); },
+            [this](const lifecycle::ExpectMembers&) { return show_expected(); },
             [](const lifecycle::ReleaseWorker& e) { return show_gone(e); },
             [](const lifecycle::OpenPhase& e) { return "open " + show_phase(e.start); },
             [](const lifecycle::AnnouncePhase& e) { return "announce " + show_phase(e.start); },

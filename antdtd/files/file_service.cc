@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "antdtd/files/file_frames.h"
+#include "antdtd/files/file_reply.h"
 #include "antdtd/inspect/inspector.h"
 #include "core/os/process.h"
 #include "core/overloaded.h"
@@ -29,19 +30,6 @@ wire::RefusalCode code_of(ErrorKind kind) {
   }
 }
 
-wire::Packet reply(const wire::Packet& to, const wire::Envelope& envelope, const auto& message) {
-  wire::Envelope of_reply;
-  of_reply.job = envelope.job;
-  of_reply.seq = envelope.seq;
-  wire::Packet packet = wire::make_packet(std::move(of_reply), message);
-  packet.peer = to.peer;
-  return packet;
-}
-
-wire::Packet refuse(const wire::Packet& to, const wire::Envelope& envelope, const Error& error) {
-  return reply(to, envelope, wire::Refused{code_of(error.kind), error.message});
-}
-
 bool changes_files(std::string_view kind) {
   return kind == wire::FileWrite::kKind || kind == wire::FileCommit::kKind ||
          kind == wire::FileRemove::kKind;
@@ -55,13 +43,18 @@ const T& as_message(const Result<T>& result) {
 
 }  // namespace
 
+wire::Packet file_refusal(const wire::Packet& to, const wire::Envelope& envelope,
+                          const Error& error) {
+  return file_reply(to, envelope, wire::Refused{code_of(error.kind), error.message});
+}
+
 wire::Packet answer_file_request(Result<RunFiles>& files, const wire::Packet& request) {
   const auto envelope = wire::open_envelope(request);
-  if (!envelope) return refuse(request, {}, envelope.error());
-  if (!files) return refuse(request, *envelope, files.error());
+  if (!envelope) return file_refusal(request, {}, envelope.error());
+  if (!files) return file_refusal(request, *envelope, files.error());
   if (changes_files(envelope->kind)) {
     if (const Status may = files->check_is_of(envelope->job); !may) {
-      return refuse(request, *envelope, may.error());
+      return file_refusal(request, *envelope, may.error());
     }
   }
   std::optional<wire::Packet> answer;
@@ -74,18 +67,18 @@ wire::Packet answer_file_request(Result<RunFiles>& files, const wire::Packet& re
                               [&](const wire::FileProbe& m) { return files->probe(m); }};
   const bool known =
       wire::dispatch<wire::FileRead, wire::FileWrite, wire::FileSum, wire::FileCommit,
-                     wire::FileRemove, wire::FileList, wire::FileProbe>(
-          envelope->kind, request.body, [&](const auto& message) {
-            if (!message) {
-              answer = refuse(request, *envelope, {ErrorKind::kUsage, message.error().message});
-              return;
-            }
-            const auto done = act(*message);
-            answer = done ? reply(request, *envelope, as_message(done))
-                          : refuse(request, *envelope, done.error());
-          });
+                     wire::FileRemove, wire::FileList,
+                     wire::FileProbe>(envelope->kind, request.body, [&](const auto& message) {
+        if (!message) {
+          answer = file_refusal(request, *envelope, {ErrorKind::kUsage, message.error().message});
+          return;
+        }
+        const auto done = act(*message);
+        answer = done ? file_reply(request, *envelope, as_message(done))
+                      : file_refusal(request, *envelope, done.error());
+      });
   if (known) return *answer;
-  return refuse(
+  return file_refusal(
       request, *envelope,
       Error{ErrorKind::kUsage, fmt::format("a file service does not know '{}'", envelope->kind)});
 }

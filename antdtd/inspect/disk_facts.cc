@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <random>
 #include <vector>
 
 #include "core/clock.h"
@@ -53,7 +54,7 @@ Result<OwnedFd> scratch_file(const std::string& directory) {
   return file;
 }
 
-// A write at `offset` and its fsync. The time that they took.
+// Writes `bytes` so many times, one behind the other, and syncs them. The time that this took.
 Result<Duration> write_and_sync(int file, const std::vector<char>& bytes, std::size_t pieces) {
   const SteadyClock clock;
   const MonoTime begin = clock.now();
@@ -88,13 +89,8 @@ Status measure(const std::string& directory, wire::FileDiskTold& told) {
   told.worst_sync_us = in_us(times.back());
   // Noise rather than zeros, which a filesystem that compresses would write too fast.
   std::vector<char> piece(kPiece);
-  std::uint64_t state = 0x9E3779B97F4A7C15ULL;
-  for (char& byte : piece) {
-    state ^= state << 13U;
-    state ^= state >> 7U;
-    state ^= state << 17U;
-    byte = static_cast<char>(state);
-  }
+  std::mt19937_64 noise;
+  for (char& byte : piece) byte = static_cast<char>(noise());
   std::size_t written = 0;
   Duration took{};
   for (std::size_t pieces = 1; pieces <= kPieces && took < kLongest / 4; pieces *= 4) {

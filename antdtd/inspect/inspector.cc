@@ -1,5 +1,6 @@
 #include "antdtd/inspect/inspector.h"
 
+#include "antdtd/files/file_reply.h"
 #include "antdtd/inspect/host_facts.h"
 #include "core/overloaded.h"
 #include "core/wire/dispatch.h"
@@ -7,26 +8,6 @@
 #include "core/wire/packet.h"
 
 namespace antdt::antdtd {
-namespace {
-
-wire::Packet inspected(const wire::Packet& to, const wire::Envelope& envelope,
-                       const auto& message) {
-  wire::Envelope of_reply;
-  of_reply.job = envelope.job;
-  of_reply.seq = envelope.seq;
-  wire::Packet packet = wire::make_packet(std::move(of_reply), message);
-  packet.peer = to.peer;
-  return packet;
-}
-
-wire::Packet not_inspected(const wire::Packet& to, const wire::Envelope& envelope,
-                           const Error& error) {
-  const auto code =
-      error.kind == ErrorKind::kUsage ? wire::RefusalCode::kInvalid : wire::RefusalCode::kIo;
-  return inspected(to, envelope, wire::Refused{code, error.message});
-}
-
-}  // namespace
 
 bool Inspector::is_for(std::string_view kind) {
   return kind == wire::FileHost::kKind || kind == wire::FileClock::kKind ||
@@ -46,19 +27,19 @@ wire::Packet Inspector::answer(const wire::Envelope& envelope, const wire::Packe
         return wire::FilePortOpen{listener_->port()};
       },
       [&](const wire::FileLink& m) { return measure_link(m); }};
-  wire::Packet answer = not_inspected(
-      request, envelope,
-      {ErrorKind::kUsage, fmt::format("a host is not asked for '{}'", envelope.kind)});
+  wire::Packet answer =
+      file_refusal(request, envelope,
+                   {ErrorKind::kUsage, fmt::format("a host is not asked for '{}'", envelope.kind)});
   std::ignore =
       wire::dispatch<wire::FileHost, wire::FileClock, wire::FileDisk, wire::FilePort,
                      wire::FileLink>(envelope.kind, request.body, [&](const auto& message) {
         if (!message) {
-          answer = not_inspected(request, envelope, {ErrorKind::kUsage, message.error().message});
+          answer = file_refusal(request, envelope, {ErrorKind::kUsage, message.error().message});
           return;
         }
         const auto done = act(*message);
-        answer = done ? inspected(request, envelope, *done)
-                      : not_inspected(request, envelope, done.error());
+        answer = done ? file_reply(request, envelope, *done)
+                      : file_refusal(request, envelope, done.error());
       });
   return answer;
 }

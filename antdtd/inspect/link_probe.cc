@@ -141,18 +141,6 @@ Status check_secret(const std::string& secret) {
               secret.size(), wire::kPortSecretBytes);
 }
 
-Result<OwnedFd> connect_to(const std::string& address) {
-  ANTDT_TRY(OwnedFd socket, start_to_connect(address));
-  pollfd waiting{socket.get(), POLLOUT, 0};
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(kConnects).count();
-  const int ready = ::poll(&waiting, 1, static_cast<int>(ms));
-  int error = ready < 0 ? errno : ETIMEDOUT;
-  if (ready > 0) error = connect_error(socket);
-  if (error != 0) return fail_errno(ErrorKind::kUnreachable, error, "connecting to " + address);
-  make_blocking(socket.get());
-  return socket;
-}
-
 tl::unexpected<Error> broke_off(const std::string& address, const char* when) {
   return fail(ErrorKind::kUnreachable, "{} accepted the connection, which broke off {}", address,
               when);
@@ -208,7 +196,8 @@ Result<wire::FileLinkTold> measure_link(const wire::FileLink& request) {
     return fail(ErrorKind::kUsage, "a measurement may send for {} ms, {} bytes", wire::kMostLinkMs,
                 wire::kMostLinkBytes);
   }
-  ANTDT_TRY(const OwnedFd socket, connect_to(request.address));
+  ANTDT_TRY(const OwnedFd socket, connect_within(request.address, kConnects));
+  make_blocking(socket.get());
   std::array<char, kHalf> proof{};
   if (!send_whole(socket.get(), std::string_view(request.secret).substr(0, kHalf)) ||
       !receive_whole(socket.get(), proof.data(), proof.size())) {

@@ -120,15 +120,37 @@ std::string own_address_among(const std::vector<std::string>& hosts) {
   return "";
 }
 
-Status try_to_connect(const std::string& address_port, Duration timeout) {
-  ANTDT_TRY(const OwnedFd socket, start_to_connect(address_port));
+Result<std::vector<std::string>> addresses_of(const std::string& name) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  if (const int error = getaddrinfo(name.c_str(), nullptr, &hints, &list); error != 0) {
+    return fail(ErrorKind::kUnreachable, "{}", gai_strerror(error));
+  }
+  const Addresses found(list, &freeaddrinfo);
+  std::vector<std::string> addresses;
+  for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
+    std::string text = text_of(at->ai_addr, at->ai_addrlen);
+    if (!text.empty()) addresses.push_back(std::move(text));
+  }
+  if (addresses.empty()) return fail(ErrorKind::kUnreachable, "it has no address");
+  return addresses;
+}
+
+Result<OwnedFd> connect_within(const std::string& address_port, Duration timeout) {
+  ANTDT_TRY(OwnedFd socket, start_to_connect(address_port));
   pollfd waiting{socket.get(), POLLOUT, 0};
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
   const int ready = poll(&waiting, 1, static_cast<int>(ms));
   int error = ready < 0 ? errno : ETIMEDOUT;
   if (ready > 0) error = connect_error(socket);
-  if (error == 0) return {};
+  if (error == 0) return socket;
   return fail_errno(ErrorKind::kUnreachable, error, "connecting to " + address_port);
+}
+
+Status try_to_connect(const std::string& address_port, Duration timeout) {
+  ANTDT_TRY([[maybe_unused]] const OwnedFd socket, connect_within(address_port, timeout));
+  return {};
 }
 
 Result<OwnedFd> listen_tcp(const std::string& address, std::uint16_t port) {

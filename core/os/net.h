@@ -31,6 +31,11 @@ namespace antdt {
 // without the port; "" if none does.
 [[nodiscard]] std::string own_address_among(const std::vector<std::string>& hosts);
 
+// The numeric addresses of a host's name, at least one. kUnreachable, with the resolver's reason.
+[[nodiscard]] Result<std::vector<std::string>> addresses_of(const std::string& name);
+
+// A connection to "address:port" (numeric). kUnreachable, with the system's reason.
+[[nodiscard]] Result<OwnedFd> connect_within(const std::string& address_port, Duration timeout);
 // Whether "address:port" (numeric) accepts a connection, which is closed at once. kUnreachable,
 // with the system's reason.
 [[nodiscard]] Status try_to_connect(const std::string& address_port, Duration timeout);

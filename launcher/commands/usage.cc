@@ -1,10 +1,12 @@
 #include "launcher/commands/usage.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <cstdlib>
 #include <string_view>
 #include <vector>
 
@@ -62,6 +64,11 @@ CLI::Validator at_least_one() {
                                       : fmt::format("'{}' is no whole number of at least 1", text);
           },
           "POSITIVE"};
+}
+
+bool wants_colours(int descriptor) {
+  const char* no_colour = std::getenv("NO_COLOR");
+  return ::isatty(descriptor) == 1 && (no_colour == nullptr || *no_colour == '\0');
 }
 
 }  // namespace antdt::cli

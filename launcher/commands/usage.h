@@ -14,4 +14,8 @@ namespace antdt::cli {
 // A check for options: the value must be a whole number of at least 1.
 [[nodiscard]] CLI::Validator at_least_one();
 
+// Whether what is written to this descriptor may have colours: it is a terminal, and NO_COLOR
+// (https://no-color.org) is not set.
+[[nodiscard]] bool wants_colours(int descriptor);
+
 }  // namespace antdt::cli

@@ -4,9 +4,8 @@
 //  - values that were named before (forget), wherever they occur;
 //  - values of names that stand for secrets (launcher/diagnose/secret_words.h): NAME=value,
 //    "name": "value", --name value;
-//  - words with the form of a known token, "Bearer ...", user and password in a URL, private keys
-//  in
-//    PEM form;
+//  - words with the form of a known token, "Bearer ...", user and password in a URL;
+//  - private keys in PEM form;
 //  - in a job's configuration the values of all variables of the environment, except of those that
 //    are known to be harmless.
 // A secret that has no such name or form, and was not named before, is not recognized: whoever

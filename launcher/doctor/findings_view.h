@@ -13,7 +13,7 @@ namespace antdt::launcher {
 [[nodiscard]] std::vector<std::string> finding_lines(const Findings& findings, bool colour);
 // The links as a matrix of bandwidths, and one of round trips; empty without links.
 [[nodiscard]] std::vector<std::string> link_lines(const Facts& facts);
-// "2 errors, 1 warning, 3 notes; 24 checks are well"
+// "2 errors, 1 warning, 3 notes; 24 checks well"
 [[nodiscard]] std::string count_line(const Findings& findings);
 [[nodiscard]] std::string findings_json(const Facts& facts, const Findings& findings);
 

@@ -2,13 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <netdb.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -22,7 +19,6 @@
 #include "core/transport/keys.h"
 #include "launcher/config/cluster.h"
 #include "launcher/slurm/agent_step.h"
-#include "launcher/slurm/allocation.h"
 #include "launcher/start/start.h"
 
 namespace antdt::launcher {
@@ -56,21 +52,10 @@ Result<std::string> scontrol(std::vector<std::string> arguments, const std::stri
 
 // The numeric address of a node.
 Result<std::string> resolve(const SlurmNode& node) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(node.address.c_str(), nullptr, &hints, &found);
-  if (error != 0) {
-    return fail(ErrorKind::kUnreachable, "the address {} of the node {} cannot be resolved: {}",
-                node.address, node.name, ::gai_strerror(error));
-  }
-  char text[NI_MAXHOST] = {};
-  const int named = ::getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof(text), nullptr, 0,
-                                  NI_NUMERICHOST);
-  ::freeaddrinfo(found);
-  if (named == 0) return std::string(text);
-  return fail(ErrorKind::kUnreachable, "the address of the node {} cannot be written: {}",
-              node.name, ::gai_strerror(named));
+  auto addresses = addresses_of(node.address);
+  if (addresses) return addresses->front();
+  return fail(ErrorKind::kUnreachable, "the address {} of the node {} cannot be resolved: {}",
+              node.address, node.name, addresses.error().message);
 }
 
 std::string variable(const std::string& name) {
@@ -92,12 +77,11 @@ Status SlurmAgents::start(transport::Context& context, const std::string& agent_
   const std::string directory = fmt::format("{}/slurm-{}-{}", runtime, allocation.job, ::getpid());
   ANTDT_RETURN_IF_ERROR(ensure_private_directory(directory));
   directory_ = directory;
-  ANTDT_RETURN_IF_ERROR(start_steps(agent_program));
+  ANTDT_RETURN_IF_ERROR(start_steps(allocation, agent_program));
   return wait_for_agents(context);
 }
 
-Status SlurmAgents::start_steps(const std::string& agent_program) {
-  ANTDT_TRY(const Allocation allocation, read_allocation(variable));
+Status SlurmAgents::start_steps(const Allocation& allocation, const std::string& agent_program) {
   ANTDT_TRY(const std::string text,
             scontrol({"--oneliner", "show", "node", allocation.node_list}, directory_));
   ANTDT_TRY(const std::vector<SlurmNode> nodes, read_nodes(text));

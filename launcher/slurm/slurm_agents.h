@@ -9,6 +9,7 @@
 #include "core/os/owned_fd.h"
 #include "core/result.h"
 #include "core/transport/socket.h"
+#include "launcher/slurm/allocation.h"
 
 namespace antdt::launcher {
 
@@ -34,7 +35,7 @@ class SlurmAgents {
     pid_t pid = 0;
     OwnedFd input;
   };
-  [[nodiscard]] Status start_steps(const std::string& agent_program);
+  [[nodiscard]] Status start_steps(const Allocation& allocation, const std::string& agent_program);
   [[nodiscard]] Status start_step(const std::string& node, std::vector<std::string> arguments,
                                   const std::string& keys);
   [[nodiscard]] Status wait_for_agents(transport::Context& context);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/ids.h"
+#include "core/report/states.h"
 #include "launcher/view/status_view.h"
 #include "launcher/view/text_table.h"
 
@@ -35,7 +36,7 @@ void add_lost(Row& row) {
 }
 
 std::string why_of(const report::WorkerStatus& w) {
-  if (w.state == "waiting") {
+  if (state_of(w) == ProcessState::kWaiting) {
     return w.tried_again_in_s && *w.tried_again_in_s > 0
                ? fmt::format("started again in {}", clock_text(*w.tried_again_in_s))
                : "waits for a host with room";
@@ -61,26 +62,12 @@ std::uint32_t number_of(const Row& row) {
 
 }  // namespace
 
-const char* name_of(Sort sort) {
-  switch (sort) {
-    case Sort::kSlow:
-      return "slow first";
-    case Sort::kCpu:
-      return "CPU use";
-    case Sort::kLost:
-      return "lost time";
-    case Sort::kName:
-      return "names";
-  }
-  return "";
-}
-
 std::vector<Row> rows_of(const std::vector<JobSeen>& jobs, Sort sort) {
   std::vector<Row> rows;
   for (const JobSeen& job : jobs) {
     if (!job.status) continue;
     for (const report::WorkerStatus& w : job.status->workers) {
-      if (w.state == "removed") continue;
+      if (state_of(w) == ProcessState::kRemoved) continue;
       Row row{.run_dir = job.run_dir, .job = job.job, .worker = w, .why = why_of(w)};
       add_lost(row);
       rows.push_back(std::move(row));

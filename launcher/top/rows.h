@@ -1,10 +1,12 @@
 // The workers of all jobs as rows of a table. Pure.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/names.h"
 #include "core/report/job_report.h"
 
 namespace antdt::launcher::top {
@@ -29,8 +31,8 @@ struct Seen {
   std::vector<HostSeen> hosts;
 };
 
-enum class Sort { kSlow, kCpu, kLost, kName };
-[[nodiscard]] const char* name_of(Sort sort);
+enum class Sort : std::uint8_t { kSlow, kCpu, kLost, kName };
+constexpr auto names_of(Sort) { return names("slow first", "CPU use", "lost time", "names"); }
 
 struct Row {
   std::string run_dir = {};

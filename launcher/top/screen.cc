@@ -133,9 +133,8 @@ Line bottom(const Top& top) {
             Look::kTrouble};
   }
   if (!top.told.empty()) return {clean(top.told), Look::kHeading};
-  return {
-      fmt::format("sorted by {} (s slow, c CPU, l lost, n names)  Enter opens  e evicts  q leaves",
-                  name_of(top.sort))};
+  return {fmt::format(
+      "sorted by {} (s slow, c CPU, l lost, n names)  Enter opens  e evicts  q leaves", top.sort)};
 }
 
 // The part of the rows that fits and holds the selected one; the table's first line is its header.

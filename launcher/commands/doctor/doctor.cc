@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 
 #include "core/os/net.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/doctor/examine.h"
 #include "launcher/commands/doctor/quick.h"
+#include "launcher/commands/usage.h"
 #include "launcher/doctor/findings_view.h"
 #include "launcher/doctor/judge.h"
 #include "launcher/start/paths.h"
@@ -27,11 +27,6 @@ struct DoctorOptions {
   std::string run_dir;
   bool json = false;
 };
-
-bool wants_colour(int descriptor) {
-  const char* no = std::getenv("NO_COLOR");
-  return ::isatty(descriptor) == 1 && (no == nullptr || *no == '\0');
-}
 
 Result<Examination> examination_for(const DoctorOptions& options,
                                     std::optional<std::string>& job_error) {
@@ -73,7 +68,8 @@ Result<int> doctor(const DoctorOptions& options) {
   if (options.json) {
     fmt::print("{}\n", launcher::findings_json(facts, findings));
   } else {
-    for (const std::string& line : launcher::finding_lines(findings, wants_colour(STDOUT_FILENO))) {
+    for (const std::string& line :
+         launcher::finding_lines(findings, wants_colours(STDOUT_FILENO))) {
       fmt::print("{}\n", line);
     }
     for (const std::string& line : launcher::link_lines(facts)) fmt::print("{}\n", line);
@@ -95,7 +91,7 @@ void warn_of_trouble(transport::Context& context, const launcher::JobConfig& con
   std::erase_if(findings, [](const launcher::Finding& finding) {
     return finding.level < launcher::Level::kWarning;
   });
-  for (const std::string& line : launcher::finding_lines(findings, wants_colour(STDERR_FILENO))) {
+  for (const std::string& line : launcher::finding_lines(findings, wants_colours(STDERR_FILENO))) {
     fmt::print(stderr, "{}\n", line);
   }
 }
@@ -105,7 +101,9 @@ void add_doctor(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("doctor", "Say what will fail before it fails: hosts, links, disks, keys");
   command->add_option("JOB", options->job, "look at what this job.toml needs, and at its hosts");
-  command->add_option("--hosts", options->hosts, "look at the hosts of these agents, instead of the job's")
+  command
+      ->add_option("--hosts", options->hosts,
+                   "look at the hosts of these agents, instead of the job's")
       ->type_name("HOST:PORT,...")
       ->delimiter(',');
   command->add_option("--keys", options->keys, "your keys, as cluster.keys")->type_name("DIR");

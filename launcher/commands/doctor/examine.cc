@@ -1,16 +1,12 @@
 #include "launcher/commands/doctor/examine.h"
 
-#include <netdb.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <future>
-#include <memory>
 #include <optional>
 
 #include "antdtd/inspect/disk_facts.h"
@@ -50,25 +46,14 @@ struct Asked {
 void resolve(const std::string& name, launcher::ReachFacts& reach) {
   const SteadyClock clock;
   const MonoTime begin = clock.now();
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* list = nullptr;
-  const int error = ::getaddrinfo(name.c_str(), nullptr, &hints, &list);
+  auto addresses = addresses_of(name);
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(clock.now() - begin);
   reach.resolve_us = static_cast<std::uint64_t>(took.count());
-  if (error != 0) {
-    reach.resolve_error = ::gai_strerror(error);
-    return;
+  if (addresses) {
+    reach.addresses = std::move(*addresses);
+  } else {
+    reach.resolve_error = addresses.error().message;
   }
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> found(list, &::freeaddrinfo);
-  for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
-    std::array<char, NI_MAXHOST> text{};
-    if (::getnameinfo(at->ai_addr, at->ai_addrlen, text.data(), text.size(), nullptr, 0,
-                      NI_NUMERICHOST) == 0) {
-      reach.addresses.emplace_back(text.data());
-    }
-  }
-  if (reach.addresses.empty()) reach.resolve_error = "it has no address";
 }
 
 // Whether any of the addresses accepts a connection; otherwise the first error.

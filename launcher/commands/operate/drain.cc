@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "core/os/net.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/operate/through_agent.h"
 #include "launcher/view/text_table.h"
@@ -10,22 +11,13 @@
 namespace antdt::cli {
 namespace {
 
-constexpr const char* kUsualPort = ":7700";
+constexpr std::uint16_t kUsualPort = 7700;  // of agents
 
 struct DrainOptions {
   std::string host;
   std::string reason;
   ThroughAgent through;
 };
-
-// "h1" and "[2001:db8::1]" get the agents' usual port.
-std::string with_port(const std::string& host) {
-  const std::size_t colon = host.rfind(':');
-  const std::size_t bracket = host.rfind(']');
-  const bool has_port =
-      colon != std::string::npos && (bracket == std::string::npos || bracket < colon);
-  return has_port ? host : host + kUsualPort;
-}
 
 void print_processes(const wire::JobsReply& here) {
   std::vector<std::vector<std::string>> cells;
@@ -42,7 +34,8 @@ void print_processes(const wire::JobsReply& here) {
 }
 
 Status drain(DrainOptions options, bool drained) {
-  options.through.agent = with_port(options.host);
+  options.through.agent =
+      is_end_point(options.host) ? options.host : with_port(host_of(options.host), kUsualPort);
   ANTDT_TRY(const wire::JobsReply here,
             drain_through(options.through, wire::DrainHost{drained, options.reason}));
   if (!drained) {

@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 
 #include "launcher/commands/commands.h"
 #include "launcher/commands/operate/through_agent.h"
 #include "launcher/commands/top/asker.h"
 #include "launcher/commands/top/terminal.h"
+#include "launcher/commands/usage.h"
 #include "launcher/top/screen.h"
 
 namespace antdt::cli {
@@ -26,12 +26,6 @@ struct TopOptions {
   AskerOptions ask{{}, "~/.config/antdt"};
   bool once = false;
 };
-
-// https://no-color.org
-bool wants_colours() {
-  const char* no_colour = std::getenv("NO_COLOR");
-  return no_colour == nullptr || *no_colour == '\0';
-}
 
 Status show_once(const TopOptions& options) {
   Asker asker(options.ask);
@@ -60,7 +54,7 @@ Status show(const TopOptions& options) {
   ANTDT_TRY(Terminal terminal, Terminal::open());
   Asker asker(options.ask);
   top::Top state;
-  const bool colours = wants_colours();
+  const bool colours = wants_colours(STDOUT_FILENO);
   while (true) {
     terminal.draw(top::draw(state, terminal.size(), colours));
     const Terminal::Event event = terminal.wait(kRedraw, asker.news());

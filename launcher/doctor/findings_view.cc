@@ -49,28 +49,81 @@ std::string short_name(const HostFacts& host) {
   return line_of(host.welcome && !host.welcome->host.empty() ? host.welcome->host : host.name);
 }
 
-template <class Cell>
-void add_matrix(const Facts& facts, const std::string& title, Cell cell,
-                std::vector<std::string>& lines) {
+// A larger matrix is wider than a terminal; each host then has one row with its worst links.
+constexpr std::size_t kMatrixHosts = 12;
+
+std::vector<std::size_t> linked_hosts(const Facts& facts) {
   std::vector<std::size_t> linked;
   for (std::size_t i = 0; i < facts.hosts.size(); ++i) {
     const auto has_it = [&](const LinkFacts& link) { return link.from == i || link.to == i; };
     if (std::ranges::any_of(facts.links, has_it)) linked.push_back(i);
   }
+  return linked;
+}
+
+std::string bandwidth_cell(const LinkFacts& link) {
+  return megabits(link) == 0 ? "fails" : fmt::format("{:.0f}", megabits(link));
+}
+std::string round_trip_cell(const LinkFacts& link) {
+  return megabits(link) == 0 ? "fails" : fmt::format("{:.2f}", link.told.round_trip_us / 1e3);
+}
+
+template <class Cell>
+void add_matrix(const Facts& facts, const std::string& title, Cell cell,
+                std::vector<std::string>& lines) {
   std::vector<std::string> header{"from \\ to"};
   std::vector<std::vector<std::string>> rows;
+  const std::vector<std::size_t> linked = linked_hosts(facts);
   for (const std::size_t i : linked) {
     header.push_back(short_name(facts.hosts[i]) + "#");
     rows.push_back({short_name(facts.hosts[i])});
     for (const std::size_t j : linked) {
       const auto link = std::ranges::find_if(
           facts.links, [&](const LinkFacts& l) { return l.from == i && l.to == j; });
-      const bool none = link == facts.links.end();
-      rows.back().push_back(none ? "-" : megabits(*link) == 0 ? "fails" : cell(*link));
+      rows.back().push_back(link == facts.links.end() ? "-" : cell(*link));
     }
   }
   lines.push_back(title);
   for (const std::string& line : text_table(header, rows)) lines.push_back("  " + line);
+}
+
+// Median and least bandwidth of a host's links in one direction, and the other end of the slowest.
+// A link that fails has a bandwidth of 0.
+std::vector<std::string> worst_of(const Facts& facts, std::size_t host, std::size_t LinkFacts::*end,
+                                  std::size_t LinkFacts::*other) {
+  std::vector<const LinkFacts*> links;
+  for (const LinkFacts& link : facts.links) {
+    if (link.*end == host) links.push_back(&link);
+  }
+  if (links.empty()) return {"-", "-", "-"};
+  std::ranges::sort(links, {}, [](const LinkFacts* link) { return megabits(*link); });
+  return {bandwidth_cell(*links[links.size() / 2]), bandwidth_cell(*links.front()),
+          short_name(facts.hosts[links.front()->*other])};
+}
+
+void add_host_rows(const Facts& facts, std::vector<std::string>& lines) {
+  std::vector<std::vector<std::string>> rows;
+  for (const std::size_t i : linked_hosts(facts)) {
+    rows.push_back({short_name(facts.hosts[i])});
+    for (auto& part : {worst_of(facts, i, &LinkFacts::from, &LinkFacts::to),
+                       worst_of(facts, i, &LinkFacts::to, &LinkFacts::from)}) {
+      rows.back().insert(rows.back().end(), part.begin(), part.end());
+    }
+    const LinkFacts* longest = nullptr;
+    for (const LinkFacts& link : facts.links) {
+      if (link.from == i && (!longest || link.told.round_trip_us > longest->told.round_trip_us)) {
+        longest = &link;
+      }
+    }
+    rows.back().push_back(longest ? round_trip_cell(*longest) : "-");
+  }
+  lines.emplace_back(
+      "bandwidth of one connection, Mbit/s, and the longest round trip, ms (--json has each pair)");
+  for (const std::string& line : text_table(
+           {"host", "out median#", "least#", "to", "in median#", "least#", "from", "round trip#"},
+           rows)) {
+    lines.push_back("  " + line);
+  }
 }
 
 nlohmann::ordered_json links_json(const Facts& facts) {
@@ -113,13 +166,12 @@ std::vector<std::string> finding_lines(const Findings& findings, bool colour) {
 std::vector<std::string> link_lines(const Facts& facts) {
   std::vector<std::string> lines;
   if (facts.links.empty()) return lines;
-  add_matrix(
-      facts, "bandwidth of one connection, Mbit/s",
-      [](const LinkFacts& link) { return fmt::format("{:.0f}", megabits(link)); }, lines);
-  add_matrix(
-      facts, "round trip, ms",
-      [](const LinkFacts& link) { return fmt::format("{:.2f}", link.told.round_trip_us / 1e3); },
-      lines);
+  if (linked_hosts(facts).size() > kMatrixHosts) {
+    add_host_rows(facts, lines);
+    return lines;
+  }
+  add_matrix(facts, "bandwidth of one connection, Mbit/s", bandwidth_cell, lines);
+  add_matrix(facts, "round trip, ms", round_trip_cell, lines);
   return lines;
 }
 

@@ -1,5 +1,6 @@
 #include "launcher/doctor/findings_view.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,6 +65,27 @@ TEST(FindingsView, LinksAreAMatrixFromRowToColumn) {
                           "  hostc       0.20   0.20      -"));
   facts.links.clear();
   EXPECT_TRUE(link_lines(facts).empty());
+}
+
+TEST(FindingsView, ManyHostsHaveARowEachWithTheirWorstLinks) {
+  Facts facts;
+  for (int i = 0; i < 13; ++i) {
+    facts.hosts.emplace_back();
+    facts.hosts.back().name = fmt::format("h{:02}", i);
+  }
+  for (std::size_t from = 0; from < 13; ++from) {
+    for (std::size_t to = 0; to < 13; ++to) {
+      if (from != to) facts.links.push_back({from, to, "", "", {200, 450'000'000, 400'000}});
+    }
+  }
+  link_of(facts, 4, 7).told = {3000, 5'000'000, 400'000};
+  link_of(facts, 9, 2) = {9, 2, "", "timed out", {}};
+  const std::vector<std::string> lines = link_lines(facts);
+  ASSERT_EQ(lines.size(), 15U);
+  EXPECT_THAT(lines[1], HasSubstr("host  out median  least  to   in median  least  from  round"));
+  EXPECT_EQ(lines[6], "  h04         9000    100  h07       9000   9000  h00         3.00");
+  EXPECT_EQ(lines[9], "  h07         9000   9000  h00       9000    100  h04         0.20");
+  EXPECT_EQ(lines[11], "  h09         9000  fails  h02       9000   9000  h00         0.20");
 }
 
 TEST(FindingsView, JsonHasFindingsAndLinks) {

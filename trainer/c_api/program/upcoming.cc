@@ -42,12 +42,12 @@ std::optional<std::uint64_t> Upcoming::tell(Generation generation, std::uint64_t
                                             Duration timeout) {
   std::unique_lock lock(mutex_);
   const auto here = [&] { return open_ && generation == generation_ && phase == phase_; };
-  const auto there = [&] { return from < given_ + records_.size(); };
+  const auto first = [&] { return std::max(from, given_); };
+  const auto there = [&] { return first() < given_ + records_.size(); };
   changed_.wait_for(lock, timeout, [&] { return !here() || there(); });
   if (!here()) return {};
   if (!there()) return 0;
-  from = std::max(from, given_);
-  if (!there()) return 0;
+  from = first();
   const std::uint64_t skip = from - given_;
   const std::uint64_t count = std::min<std::uint64_t>(records.size(), records_.size() - skip);
   std::copy_n(records_.begin() + static_cast<std::ptrdiff_t>(skip), count, records.begin());

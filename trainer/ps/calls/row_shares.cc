@@ -1,6 +1,7 @@
 #include "trainer/ps/calls/row_shares.h"
 
 #include <cstring>
+#include <numeric>
 
 #include "trainer/ps/placement.h"
 #include "trainer/ps/rows/rows.h"
@@ -18,6 +19,11 @@ Result<std::uint32_t> width_of(std::uint32_t table, const std::vector<std::uint3
 
 Split split_keys(const std::vector<std::uint64_t>& keys, std::size_t servers) {
   Split parts(servers);
+  if (servers == 1) {  // saves a division for each key
+    parts.front().resize(keys.size());
+    std::iota(parts.front().begin(), parts.front().end(), std::size_t{0});
+    return parts;
+  }
   for (auto& part : parts) part.reserve(keys.size() / servers + 16);
   for (std::size_t i = 0; i < keys.size(); ++i) {
     parts[server_of_slice(slice_of(keys[i]), servers)].push_back(i);

@@ -44,7 +44,7 @@ void Checkpoints::written(Member writer, Generation generation, const wire::Chec
     if (!error.empty()) return conclude(e.number, error, work);
     begun.store.written = e;
     begun.store.parts = parts_of(e, writers);
-    return work.say(std::move(begun.store));
+    return order(std::move(begun.store), work);
   }
   const wire::PhaseStart open = parts_.lifecycle.phase();
   if (!parts_.group.may_write_checkpoint(generation) || e.phase != open.phase) return;
@@ -87,7 +87,13 @@ void Checkpoints::store(const wire::CheckpointWritten& written, Member writer,
     return conclude(written.number, kept.error().message, work);
   }
   parts_.messages.hear_history(written.history, written.step, work);
-  work.save_image();  // So the turn commits, which fails if another incarnation has taken over.
+  order(std::move(store), work);
+}
+
+// The image makes the turn commit, which fails if another incarnation has taken over: its accounts
+// may know more than these.
+void Checkpoints::order(StoreCheckpoint store, Work& work) {
+  work.save_image();
   work.say(std::move(store));
 }
 

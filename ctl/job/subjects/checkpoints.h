@@ -51,6 +51,7 @@ class Checkpoints {
   };
   [[nodiscard]] bool is_begun(Member writer, const wire::CheckpointWritten& e) const;
   void begun_failed(const std::string& why, Work& work);
+  void order(StoreCheckpoint store, Work& work);
   void conclude(std::uint64_t number, const std::string& error,
                 Work& work);  // empty: it was stored
   [[nodiscard]] Status keep_aside(const std::vector<wire::MemberPlace>& places,

@@ -113,6 +113,20 @@ TEST_F(JobCheckpointsTest, BelongsToTheStepAtWhichItBeganHoweverLongItIsWritten)
   EXPECT_EQ(committed_in(store[0]), 8U);
 }
 
+// A daemon that another one has succeeded finds out when it commits, before it stores anything.
+TEST_F(JobCheckpointsTest, TheTurnThatStoresOneIsCommitted) {
+  place(1);
+  settle({w(0)});
+  says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
+  const auto announced = begun(1, 8);
+  says(w(0), announced);
+  for (const auto& told : {announced, begun(2, 8)}) {  // the second was never announced
+    const std::size_t records = journal.records.size();
+    ASSERT_EQ(all<job::StoreCheckpoint>(says(w(0), written(told))).size(), 1U);
+    EXPECT_GT(journal.records.size(), records);
+  }
+}
+
 TEST_F(JobCheckpointsTest, IsGoodThoughItsGenerationHasEnded) {
   place(1);
   settle({w(0)});

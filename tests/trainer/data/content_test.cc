@@ -189,6 +189,17 @@ TEST_F(ContentTest, ArchivesThatHaveNoMiddleAreRefused) {
   EXPECT_THAT(error_, HasSubstr("xz -dc"));
 }
 
+TEST_F(ContentTest, AFileThatEndsInsideOfAnArchivesFirstBytesIsPlain) {
+  for (const std::string archive : {"BZh91AY&SY", "\x1f\x8b", "\x28\xb5\x2f\xfd",
+                                    "\xfd"
+                                    "7zXZ"}) {
+    for (std::size_t bytes = 0; bytes < archive.size(); ++bytes) {
+      EXPECT_EQ(scan(file("short", archive.substr(0, bytes))), "");
+      EXPECT_EQ(error_, "") << archive << ", " << bytes << " bytes";
+    }
+  }
+}
+
 TEST_F(ContentTest, PointsThatContradictThemselvesAreRefused) {
   PointsBuilder builder(Packing::kGzip);
   builder.add({0, 0, false, 0, {}}, {});

@@ -33,12 +33,19 @@ bool begins_zstd(std::string_view bytes) {
          (bytes.size() >= 4 && (bytes[0] & 0xf0) == 0x50 && bytes.substr(1, 3) == "\x2a\x4d\x18");
 }
 
+bool begins_bzip2(std::string_view bytes) {
+  // "BZh", a digit for the size of its blocks, and what a block begins with
+  constexpr std::size_t kDigit = 3;
+  return bytes.size() > kDigit && bytes.starts_with("BZh") &&
+         bytes.substr(kDigit + 1).starts_with("1AY&SY");
+}
+
 }  // namespace
 
 Result<Packing> packing_of(const std::string& path, std::string_view bytes) {
   if (bytes.starts_with("\x1f\x8b")) return Packing::kGzip;
   if (begins_zstd(bytes)) return Packing::kZstd;
-  if (bytes.starts_with("BZh") && bytes.substr(4, 6) == "1AY&SY") {
+  if (begins_bzip2(bytes)) {
     return fail(ErrorKind::kUsage,
                 "{} is packed by bzip2, whose files are not read: pack it by gzip or zstd "
                 "('bunzip2 -c {} | gzip > …')",

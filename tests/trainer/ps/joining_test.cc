@@ -260,6 +260,25 @@ TEST(JoiningPairTest, PiecesOfAnotherViewAndOfAnEarlierImageChangeNothing) {
       << "not before all is here";
 }
 
+TEST(JoiningPairTest, ItIsSentTheRowsAndNotToldToReadTheCheckpoint) {
+  node::Start start = start_of();
+  start.restore = "a checkpoint that is not on the host of the process that joins";
+  Replica primary(start, replica::Role::kAlone, 1);
+  std::ignore = stepped(primary, serve(1));
+  EXPECT_TRUE(all<replica::KeepState>(stepped(primary, replica::BackupJoined{2})).empty());
+  const auto tick = node::Input(node::TimePassed{});
+  EXPECT_TRUE(all<replica::KeepState>(stepped(primary, tick)).empty());
+  const auto open = said(0, wire::PsOpen{7, {{"t", 2, "adagrad", 0.1, 0, 0, "normal", 0.3}}});
+  auto effects = stepped(primary, open);
+  ASSERT_EQ(all<node::Effect>(effects).size(), 1U);
+  ASSERT_TRUE(std::holds_alternative<node::ReadSlices>(all<node::Effect>(effects)[0]));
+  EXPECT_TRUE(stepped(primary, replica::CopiesTaken{2, 1, 0, 0}).empty()) << "of no image";
+  effects = stepped(primary, node::Input(node::SlicesRead{}));
+  EXPECT_TRUE(all<replica::EventCopied>(effects).empty());
+  EXPECT_EQ(all<replica::KeepState>(stepped(primary, tick)).size(), 1U);
+  EXPECT_TRUE(all<replica::KeepState>(stepped(primary, tick)).empty()) << "one is enough";
+}
+
 TEST(JoiningPairTest, NobodyWaitsForAJoiningProcess) {
   Replica primary(start_of(), replica::Role::kAlone, 1);
   std::ignore = stepped(primary, serve(1));

@@ -125,6 +125,7 @@ void Replica::let_go() {
 // ------------------------------------------------------------- of the two, the primary
 
 void Replica::copy(const node::Input& input) {
+  if (image_is_due_) return;  // the image will contain it
   copied_.push_back({view_, taken_, input});
   behind_ += bytes_of(input);
   send_copies();
@@ -140,6 +141,7 @@ void Replica::send_copies() {
 // Copies that were not acknowledged between two ticks count as lost.
 void Replica::tick() {
   if (!copies()) return;
+  if (image_is_due_) return begin_due_image();
   if (sender_) {
     for (wire::PsImage& piece : sender_->look()) effects_.emplace_back(std::move(piece));
   } else if (std::exchange(acknowledged_before_, acknowledged_) == acknowledged_) {
@@ -147,8 +149,7 @@ void Replica::tick() {
     send_copies();
   }
   const std::uint64_t rows = node_.store() == nullptr ? 0 : node_.store()->bytes();
-  if (state_ == State::kSending && (no_image_ || behind_ > std::max(most_behind_, rows)))
-    send_image();
+  if (state_ == State::kSending && behind_ > std::max(most_behind_, rows)) send_image();
 }
 
 void Replica::acknowledge(std::uint64_t number) {
@@ -161,7 +162,7 @@ void Replica::acknowledge(std::uint64_t number) {
 }
 
 void Replica::on(const replica::CopiesTaken& input) {
-  if (input.view != view_ || !copies() || input.number > taken_) return;
+  if (input.view != view_ || !copies() || image_is_due_ || input.number > taken_) return;
   if (sender_) {
     if (input.image != sender_->image()) return;
     sender_->taken(input.pieces);
@@ -191,7 +192,16 @@ void Replica::on(const replica::BackupJoined& input) {
   become_alone(input.view);
   if (state_ == State::kBroken) return;
   state_ = State::kSending;
-  send_image();
+  image_is_due_ = true;
+  begin_due_image();
+}
+
+// The process that joins cannot read the checkpoint of this group: it may not be on its host, and
+// may have been deleted behind newer ones. So its image waits until the rows are here.
+void Replica::begin_due_image() {
+  const bool rows_are_here =
+      start_.restore.empty() || (node_.store() != nullptr && !node_.waits_for<node::SlicesRead>());
+  if (rows_are_here) send_image();
 }
 
 // The process that joins begins with the present state; earlier events mean nothing to it.
@@ -199,7 +209,7 @@ void Replica::send_image() {
   copied_.clear();
   behind_ = 0;
   acknowledged_ = acknowledged_before_ = sent_ = taken_;
-  no_image_ = false;
+  image_is_due_ = false;
   sender_.emplace(view_, ++images_, taken_);
   effects_.emplace_back(replica::KeepState{images_});
   ask_for_piece();
@@ -212,7 +222,7 @@ void Replica::ask_for_piece() {
 void Replica::on(const replica::PieceMade& input) {
   if (!sender_ || sender_->image() != input.image) return;
   if (!input.error.empty()) {
-    no_image_ = true;  // the next tick begins another image
+    image_is_due_ = true;  // the next tick begins another one
     return;
   }
   effects_.emplace_back(sender_->piece(input.piece));
@@ -291,6 +301,7 @@ void Replica::become_alone(std::uint64_t view) {
   const bool promoted = std::exchange(state_, State::kAlone) == State::kBackup;
   copied_.clear();
   behind_ = 0;
+  image_is_due_ = false;
   if (sender_) effects_.emplace_back(replica::DropState{});
   sender_.reset();
   let_go();

@@ -16,9 +16,11 @@
 // it hears of that.
 //
 // A process that joins gets an image of the state after some event (state_copy.h), then the events
-// that follow; nobody waits for it meanwhile. When every event has been sent to it, the primary
-// begins to hold its answers, and when everything that it answered before is acknowledged, the
-// primary is backed(): from then on the job daemon may promote the other process.
+// that follow; nobody waits for it meanwhile. Only the two that a group begins with read the
+// group's checkpoint; an image is not begun before its rows are in the primary. When every event
+// has been sent to it, the primary begins to hold its answers, and when everything that it answered
+// before is acknowledged, the primary is backed(): from then on the job daemon may promote the
+// other process.
 //
 // The two processes have no clock but the shell's ticks, and nothing in them is durable: the views
 // are, in the job daemon's journal.
@@ -153,6 +155,7 @@ class Replica {
   }
   void become_alone(std::uint64_t view);
   void finish_what_the_primary_began();
+  void begin_due_image();
   void send_image();
   void ask_for_piece();
   void acknowledge(std::uint64_t number);
@@ -175,7 +178,7 @@ class Replica {
   std::deque<Held> held_;
   std::optional<StateSender> sender_;  // set until the whole image has been acknowledged
   std::uint64_t images_ = 0;           // how many were made in this process
-  bool no_image_ = false;              // the newest image could not be made
+  bool image_is_due_ = false;          // the process that joins waits for one to begin
   std::uint64_t held_from_ = 0;        // all answers to events after this one were held
   // For a process that joins.
   std::optional<StateReader> reader_;

@@ -62,7 +62,7 @@ LifecycleImage Lifecycle::image() const {
   return image;
 }
 
-void Lifecycle::restore(LifecycleImage image, std::vector<Member> group) {
+void Lifecycle::restore(LifecycleImage image, std::optional<std::vector<Member>> group) {
   life_.image = std::move(image);
   life_.workers.clear();
   for (WorkerProcessImage& w : life_.image.workers) life_.workers.emplace_back(std::move(w));

@@ -53,8 +53,8 @@ class Lifecycle {
   void step(const Input& input, MonoTime now, Effects& out);
 
   [[nodiscard]] LifecycleImage image() const;
-  // `group`: the members of the settled generation.
-  void restore(LifecycleImage image, std::vector<Member> group);
+  // `group`: the members of the settled generation, if one is settled.
+  void restore(LifecycleImage image, std::optional<std::vector<Member>> group);
 
   [[nodiscard]] JobState state() const { return life_.state(); }
   [[nodiscard]] const std::vector<WorkerProcess>& workers() const { return life_.workers; }

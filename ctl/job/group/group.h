@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,9 @@ class Group {
   [[nodiscard]] virtual bool closing() const { return false; }
   // The workers that receive messages meant for all.
   [[nodiscard]] virtual std::vector<Member> members() const = 0;
-  // After a restart: the members of the settled generation that an earlier incarnation left.
-  [[nodiscard]] virtual std::vector<Member> restored() = 0;
+  // After a restart: the members of the generation that an earlier incarnation left settled.
+  // Nothing if it left none; a settled group of servers may have no worker at the moment.
+  [[nodiscard]] virtual std::optional<std::vector<Member>> restored() = 0;
 
   // This incarnation follows another one, and the group has heard whom to expect.
   virtual void recover(Work& work) = 0;

@@ -18,11 +18,11 @@ std::vector<Member> RingGroup::members() const {
   return all;
 }
 
-std::vector<Member> RingGroup::restored() {
+std::optional<std::vector<Member>> RingGroup::restored() {
+  settled_ = parts_.membership.settled() && !parts_.membership.members().empty();
+  if (!settled_) return std::nullopt;
   std::vector<Member> group;
-  if (!parts_.membership.settled()) return group;
   for (const ExpectedMember& e : parts_.membership.members()) group.push_back(e.member);
-  settled_ = !group.empty();
   return group;
 }
 

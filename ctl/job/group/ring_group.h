@@ -20,7 +20,7 @@ class RingGroup final : public Group {
   [[nodiscard]] Generation generation() const override;
   [[nodiscard]] bool whole() const override;
   [[nodiscard]] std::vector<Member> members() const override;
-  [[nodiscard]] std::vector<Member> restored() override;
+  [[nodiscard]] std::optional<std::vector<Member>> restored() override;
   void recover(Work& work) override;
   void finish_recovery(Work& work) override;
   void expect(Work& work) override;

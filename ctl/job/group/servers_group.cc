@@ -22,8 +22,9 @@ bool ServersGroup::closing() const { return parts_.servers.closing(); }
 
 std::vector<Member> ServersGroup::members() const { return parts_.servers.workers().admitted(); }
 
-std::vector<Member> ServersGroup::restored() {
-  return parts_.servers.serving() ? parts_.servers.workers().present() : std::vector<Member>{};
+std::optional<std::vector<Member>> ServersGroup::restored() {
+  if (!parts_.servers.serving()) return std::nullopt;
+  return parts_.servers.workers().present();
 }
 
 void ServersGroup::finish_recovery(Work& work) {

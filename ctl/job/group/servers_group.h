@@ -24,7 +24,7 @@ class ServersGroup final : public Group {
   [[nodiscard]] bool whole() const override;
   [[nodiscard]] bool closing() const override;
   [[nodiscard]] std::vector<Member> members() const override;
-  [[nodiscard]] std::vector<Member> restored() override;
+  [[nodiscard]] std::optional<std::vector<Member>> restored() override;
   void recover(Work& /*work*/) override {}
   void finish_recovery(Work& work) override;
   void expect(Work& work) override;

@@ -38,10 +38,10 @@ void Phases::go_back_to(std::uint64_t phase) {
   disband();
 }
 
-void Phases::restore(std::uint64_t phase, std::vector<Member> group) {
+void Phases::restore(std::uint64_t phase, std::optional<std::vector<Member>> group) {
   number_ = phase;
-  group_ = std::move(group);
-  settled_ = !group_.empty();
+  settled_ = group.has_value();
+  group_ = std::move(group).value_or(std::vector<Member>{});
 }
 
 void Phases::done(WorkerId worker, std::uint64_t phase) {

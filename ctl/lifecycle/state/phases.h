@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "core/ids.h"
@@ -31,7 +32,8 @@ class Phases {
   void open(std::uint64_t phase);
   // Training goes on from a checkpoint of this phase; the group is empty until one settles.
   void go_back_to(std::uint64_t phase);
-  void restore(std::uint64_t phase, std::vector<Member> group);
+  // `group`: of the settled generation, if one is settled.
+  void restore(std::uint64_t phase, std::optional<std::vector<Member>> group);
 
   // The ledger reports that the open phase is drained.
   void drain() { drained_ = true; }

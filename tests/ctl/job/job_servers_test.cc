@@ -458,5 +458,20 @@ TEST_F(JobServersTest, FewerServersGoOnWhenTheLastCheckpointOfThoseBeforeIsStore
   EXPECT_EQ(all<job::FindCheckpoint>(joins(w(1))).size(), 1U);
 }
 
+TEST_F(JobServersTest, ServersWithoutWorkersAreAGroupOfTheNextIncarnation) {
+  start();
+  for (const Member m : {w(0), w(1)}) exits(m, SIGKILL);
+  serve({s(0), s(1)}, {places(w(0), 1, 0), places(w(1), 1, 0)});
+  open(with_servers());
+  host("a");
+  ASSERT_TRUE(machine->server_group().serving());
+  feed(lifecycle::ServerCountRequested{1, "a test"});
+  for (const Member m : {s(0), s(1)}) {
+    const auto heard = says(m, wire::PsServing{number[m], {}});
+    EXPECT_EQ(sent<wire::PsCut>(heard).size(), m == s(1) ? 2U : 0U) << "before the change";
+  }
+  EXPECT_TRUE(machine->server_group().closing());
+}
+
 }  // namespace
 }  // namespace antdt::ctl

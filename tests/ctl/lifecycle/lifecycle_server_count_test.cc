@@ -39,7 +39,7 @@ class ServerCountTest : public LifecycleTest {
     settle({w(0), w(1)});
     step(lifecycle::StepCompleted{Step{1}});
   }
-  void next_run(std::vector<Member> group = {}) {
+  void next_run(std::optional<std::vector<Member>> group = std::nullopt) {
     const LifecycleImage image = life.image();
     life = Lifecycle(in_use);
     life.restore(image, std::move(group));
@@ -255,9 +255,21 @@ TEST_F(ServerCountTest, TheEndOfTrainingGivesItUp) {
 
 TEST_F(ServerCountTest, TheNextIncarnationOrdersTheLastCheckpointAgain) {
   const std::uint64_t before = last_cut(ask(1));
-  next_run({w(0), w(1)});
+  next_run(std::vector<Member>{w(0), w(1)});
   EXPECT_EQ(life.servers_wanted(), 1U);
   EXPECT_GT(last_cut(step(lifecycle::TimePassed{})), before);
+}
+
+TEST_F(ServerCountTest, AGroupThatHasNoWorkerInTheNextIncarnationStillChangesItsSize) {
+  const std::uint64_t before = last_cut(ask(1));
+  next_run(std::vector<Member>{});
+  EXPECT_GT(last_cut(step(lifecycle::TimePassed{})), before);
+}
+
+TEST_F(ServerCountTest, WhileNoGroupIsSettledNoLastCheckpointIsOrdered) {
+  ask(1);
+  next_run();
+  EXPECT_EQ(last_cut(step(lifecycle::TimePassed{})), 0U);
 }
 
 TEST_F(ServerCountTest, ARunThatIsResumedHasTheServersThatWereWanted) {

@@ -285,7 +285,7 @@ class LifecycleScript : public transcript::Machine {
   JobSpec spec_;
   Lifecycle life_;
   LifecycleImage saved_;
-  std::vector<Member> group_;  // settled
+  std::optional<std::vector<Member>> group_;  // settled
   Generation generation_;
 };
 

@@ -69,7 +69,11 @@ ctl::HostState HostDesk::state_of(const std::string& endpoint,
   return host;
 }
 
-void HostDesk::on_welcome(const std::string& endpoint, const wire::AgentWelcome& welcome) {
+void HostDesk::on_welcome(const std::string& endpoint, wire::AgentWelcome welcome) {
+  const auto& listed = shell_.config.cluster.hosts;
+  shell_.standbys.on_welcome(
+      endpoint, static_cast<std::uint32_t>(std::ranges::find(listed, endpoint) - listed.begin()),
+      welcome);
   hosts_[endpoint] = welcome;
   shell_.checkpoints.copies().host_up(endpoint);
   shell_.feed(ctl::job::HostWelcomed{state_of(endpoint, welcome), welcome.running});
@@ -86,6 +90,7 @@ void HostDesk::on_drain(const std::string& endpoint, const wire::HostDrain& drai
 }
 
 void HostDesk::on_lost(const std::string& endpoint, const std::string& reason) {
+  shell_.standbys.on_lost(endpoint);
   shell_.checkpoints.copies().host_lost(endpoint);
   shell_.feed(ctl::lifecycle::HostLost{endpoint, reason});
 }

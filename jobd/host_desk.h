@@ -22,7 +22,7 @@ class HostDesk {
   explicit HostDesk(Shell& shell) : shell_(shell) {}
 
   [[nodiscard]] Status dial_agents(transport::Context& context);
-  void on_welcome(const std::string& endpoint, const wire::AgentWelcome& welcome);
+  void on_welcome(const std::string& endpoint, wire::AgentWelcome welcome);
   void on_drain(const std::string& endpoint, const wire::HostDrain& drain);
   void on_lost(const std::string& endpoint, const std::string& reason);
   // Reports hosts that have been silent for a moment.

@@ -125,6 +125,7 @@ void Inbox::on_agent_message(const std::string& endpoint, const wire::Envelope& 
   if (envelope.kind == wire::AdminOrder::kKind) {
     return shell_.operators.on_admin_order(endpoint, envelope, body);
   }
+  if (shell_.standbys.on_agent_message(endpoint, envelope, body)) return;
   // A message that cannot be read is ignored; the agent repeats it.
   const Overloaded act{[&](const wire::ReservedPort& m) { shell_.hosts.on_port(m.port); },
                        [&](const wire::HostDrain& m) { shell_.hosts.on_drain(endpoint, m); },

@@ -6,6 +6,7 @@
 #include "core/log/log.h"
 #include "core/wire/packet.h"
 #include "ctl/job/daemon_pace.h"
+#include "jobd/disk/run_journal.h"
 #include "jobd/disk/seen_numbers.h"
 #include "jobd/programs/job_spec.h"
 
@@ -30,17 +31,19 @@ struct OpenedJournal {
 
 // `from_checkpoint`: the old journal was put aside, and the new one begins with what can be found
 // without it.
-Result<OpenedJournal> open_journal(const std::string& path, bool from_checkpoint,
+Result<OpenedJournal> open_journal(const RunJournal& run_journal, const FileLock& lock,
+                                   bool is_standby, bool from_checkpoint,
                                    const std::string& run_dir, const launcher::JobConfig& config,
                                    const shard_server::LedgerConfig& ledger_config) {
   SeenNumbers seen;
-  shard_server::JournalOptions options;
+  Incarnation first{1};
   if (from_checkpoint) {
     seen = all_seen(run_dir, config, ledger_config);
-    options.first_incarnation = incarnation_above(seen);
+    first = incarnation_above(seen);
   }
   shard_server::JournalContent content;
-  ANTDT_TRY(auto journal, shard_server::Journal::open(path, content, options));
+  ANTDT_TRY(auto store, run_journal.open(first, lock, is_standby));
+  ANTDT_TRY(auto journal, shard_server::Journal::open(std::move(store), content));
   // An earlier incarnation may have begun the new journal already.
   const bool is_new = content.snapshot.empty() && content.records.empty();
   if (from_checkpoint && is_new) {
@@ -49,6 +52,15 @@ Result<OpenedJournal> open_journal(const std::string& path, bool from_checkpoint
     content.records.push_back({std::string(ctl::kImageRecord), wire::encode(image)});
   }
   return OpenedJournal{std::move(journal), std::move(content), from_checkpoint && is_new};
+}
+
+// What a job daemon on another host needs to go on with the job.
+Status keep_files(shard_server::Journal& journal, const std::string& run_dir) {
+  for (const char* name : {"job.json", "data.json"}) {
+    ANTDT_TRY(const std::string bytes, read_file(fmt::format("{}/{}", run_dir, name)));
+    ANTDT_RETURN_IF_ERROR(journal.keep_file(name, bytes));
+  }
+  return {};
 }
 
 }  // namespace
@@ -63,9 +75,11 @@ Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, const Clock&
   machine_cfg.ledger.run = options.run_dir;
   ANTDT_TRY(machine_cfg.secret, crypto::Secret::random());
   ANTDT_TRY(OpenedJournal opened,
-            open_journal(options.state_dir + "/state.db", request && request->from_checkpoint,
+            open_journal(RunJournal(config, options.run_dir, options.state_dir), lock,
+                         options.standby.has_value(), request && request->from_checkpoint,
                          options.run_dir, config, machine_cfg.ledger));
   machine_cfg.incarnation = opened.journal.incarnation();
+  ANTDT_RETURN_IF_ERROR(keep_files(opened.journal, options.run_dir));
   HistoryKeeper history(options.state_dir + "/history.db", machine_cfg.ledger.train,
                         opened.journal.incarnation(), config.logs.history_bytes);
   ANTDT_TRY(auto solution, ctl::make_solution(config.control.solution));
@@ -98,6 +112,9 @@ Status JobDaemon::begin(const std::optional<launcher::ResumeRequest>& request, b
   const Incarnation incarnation = shell.turns.incarnation();
   shell.note("start", fmt::format("job {} (incarnation {})", shell.config.job.id, incarnation),
              fmt::format(R"("incarnation":{})", incarnation));
+  if (shell.options.standby) {
+    shell.note("taken-over", "the job daemon that stood by on this host goes on with the job");
+  }
   shell.checkpoints.list();
   if (!known || begins_again) shell.feed(ctl::job::JobCreated{});
   if (known && !request) shell.feed(ctl::job::IncarnationRecovered{});
@@ -119,6 +136,7 @@ void JobDaemon::tick() {
   if (shell.ended) return;
   shell.metrics.tick();
   shell.hosts.repeat_requests();
+  shell.standbys.tick();
   shell.turns.go_on_if_there_is_room();
   if (shell.own_program) shell.own_program->tick();
   shell.look_at_disks();

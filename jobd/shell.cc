@@ -3,6 +3,8 @@
 #include <tuple>
 #include <utility>
 
+#include "jobd/disk/run_journal.h"
+
 namespace antdt::jobd {
 
 Shell::Shell(EventLoop& the_loop, const Clock& clock, Options the_options,
@@ -14,7 +16,8 @@ Shell::Shell(EventLoop& the_loop, const Clock& clock, Options the_options,
       config_json(launcher::to_json(config)),
       lock(std::move(the_lock)),
       machine(std::move(the_machine)),
-      disks(loop, clock, options.run_dir, options.state_dir),
+      disks(loop, clock, options.run_dir, options.state_dir,
+            RunJournal(config, options.run_dir, options.state_dir).place()),
       events(options.run_dir + "/events.jsonl", disks.records()),
       history(disks.history(), std::move(keeper_of_history),
               [this](const std::string& text) { note("history", text); }),
@@ -22,6 +25,7 @@ Shell::Shell(EventLoop& the_loop, const Clock& clock, Options the_options,
       turns(*this, clock, std::move(journal)),
       skips(*this),
       checkpoints(*this, clock),
+      standbys(*this),
       hosts(*this),
       operators(*this),
       inbox(*this),

@@ -27,6 +27,7 @@
 #include "jobd/outbox.h"
 #include "jobd/programs/own_program.h"
 #include "jobd/skip_desk.h"
+#include "jobd/standby/standby_desk.h"
 #include "jobd/turns.h"
 #include "launcher/config/job_config.h"
 
@@ -41,6 +42,10 @@ struct Options {
   // An earlier daemon of the job began well, so no setting of the user's is to be judged again.
   bool is_restart = false;
   std::string version = {};  // of AntDT
+  // Of a job daemon that stood by: the number of its host among the job's, and the lock of its
+  // directory of sockets.
+  std::optional<std::uint32_t> standby = {};
+  std::shared_ptr<FileLock> socket_lock = {};
 };
 
 struct Shell {
@@ -78,6 +83,7 @@ struct Shell {
   Turns turns;
   SkipDesk skips;
   CheckpointDesk checkpoints;
+  StandbyDesk standbys;
   HostDesk hosts;
   OperatorDesk operators;
   Inbox inbox;

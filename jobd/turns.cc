@@ -6,6 +6,7 @@
 #include "core/log/log.h"
 #include "ctl/job/metrics/job_metrics.h"
 #include "jobd/shell.h"
+#include "shard_server/journal/sqlite_store.h"
 
 namespace antdt::jobd {
 namespace {
@@ -88,19 +89,19 @@ void Turns::sync_history() {
 // The journal has used its ballast, so little may be written from now on. Requests for records are
 // left unanswered until the ballast is back; workers repeat them, and train on what they hold.
 void Turns::pause_if_disk_is_full() {
-  if (!journal_.low_on_space() || !pause_.begin(shell_.loop.now())) return;
+  if (!journal_.store().low_on_space() || !pause_.begin(shell_.loop.now())) return;
   shell_.feed(ctl::job::PauseChanged{true});
   shell_.note(
       "paused",
       fmt::format("the disk of {}/state.db is full: make room for {} MiB there; the job "
                   "waits and goes on by itself",
-                  shell_.options.state_dir, shard_server::JournalOptions{}.ballast_bytes >> 20));
+                  shell_.options.state_dir, shard_server::SqliteOptions{}.ballast_bytes >> 20));
 }
 
 void Turns::go_on_if_there_is_room() {
   if (!pause_.look(shell_.loop.now())) return;
   if (!on_journal("reserving room for the journal",
-                  [this] { return journal_.restore_ballast(); })) {
+                  [this] { return journal_.restore_reserve(); })) {
     return;
   }
   pause_.end();

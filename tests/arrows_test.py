@@ -18,17 +18,18 @@ ARROWS = {
     "core": set(),
     "include": set(),
     "shard_server": {"core"},
+    "store": {"core", "shard_server"},
     "ctl": {"core"},
     "antdtd": {"core"},
     "launcher": {"core"},
-    "jobd": {"core", "shard_server", "ctl", "launcher"},
+    "jobd": {"core", "shard_server", "store", "ctl", "launcher"},
     "report": {"core", "shard_server", "launcher"},
     "trainer": {"core"},
     "sim": {"core", "shard_server", "ctl", "antdtd", "launcher", "trainer"},
     "cmd": {"core", "shard_server", "ctl", "antdtd", "launcher", "jobd", "trainer", "sim"},
-    "bench": {"core", "shard_server", "ctl", "antdtd", "launcher", "jobd", "report", "trainer", "sim"},
+    "bench": {"core", "shard_server", "store", "ctl", "antdtd", "launcher", "jobd", "report", "trainer", "sim"},
     "examples": {"core", "trainer"},
-    "tests": {"core", "shard_server", "ctl", "antdtd", "launcher", "jobd", "report", "trainer", "sim", "cmd", "bench"},
+    "tests": {"core", "shard_server", "store", "ctl", "antdtd", "launcher", "jobd", "report", "trainer", "sim", "cmd", "bench"},
 }
 
 # part of a folder -> what it may include besides: the job's coordinator is where ctl and
@@ -55,6 +56,7 @@ TRAINER_ARROWS = {
 # library -> (pattern of its headers, the only folders that may include them)
 LIBRARIES = {
     "ZeroMQ": (re.compile(r"^zmq"), ("core/transport/",)),
+    "libcurl": (re.compile(r"^curl/"), ("store/http.cc",)),
     "LibTorch": (re.compile(r"^(torch|ATen|c10)/"), ("trainer/torch/", "trainer/kit/", "include/antdt/", "tests/trainer/")),
     "NCCL or CUDA": (re.compile(r"^(nccl|cuda|nvml|cublas|cudnn)"), ("trainer/cuda/", "trainer/nccl/")),
 }

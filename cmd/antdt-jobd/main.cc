@@ -14,6 +14,7 @@
 #include "core/standstill_clock.h"
 #include "core/transport/socket.h"
 #include "jobd/job_daemon.h"
+#include "jobd/standby/standby.h"
 
 namespace {
 
@@ -45,6 +46,38 @@ int exit_code_of(const antdt::Error& error) {
   }
 }
 
+// The flags of a job daemon that stands by, as jobd/standby/standby_desk.cc writes them.
+struct Flags {
+  antdt::jobd::StandbyOptions standby;
+  std::string store;
+
+  void add_to(CLI::App& app) {
+    antdt::EtcdAddress& etcd = standby.etcd;
+    app.add_option("--standby", standby.journal,
+                   "Wait until nobody runs the job of this name in etcd, and go on with it");
+    app.add_option("--store", store, "With --standby: cluster.store of the job");
+    app.add_option("--store-ca", etcd.ca, "The same for cluster.store_ca");
+    app.add_option("--store-cert", etcd.certificate, "The same for cluster.store_cert");
+    app.add_option("--store-key", etcd.key, "The same for cluster.store_key");
+    app.add_option("--store-user", etcd.user, "The same for cluster.store_user");
+    app.add_option("--store-password-file", etcd.password_file,
+                   "The same for cluster.store_password_file");
+  }
+  antdt::Result<std::unique_ptr<antdt::jobd::JobDaemon>> begin(antdt::EventLoop& loop,
+                                                               const antdt::Clock& clock,
+                                                               antdt::transport::Context& context,
+                                                               antdt::jobd::Options options) {
+    if (standby.journal.empty()) {
+      return antdt::jobd::JobDaemon::open(loop, clock, context, std::move(options));
+    }
+    ANTDT_TRY(standby.etcd.members, antdt::etcd_members(store));
+    const char* const id = std::getenv("ANTDT_WORKER_ID");
+    const auto own = antdt::parse_worker_id(id == nullptr ? "" : id);
+    options.standby = own ? own->index : 0;
+    return antdt::jobd::stand_by(loop, clock, context, std::move(options), standby);
+  }
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -52,15 +85,21 @@ int main(int argc, char** argv) {
   antdt::keep_freed_memory();
   CLI::App app{"The daemon of one AntDT job. It is started by an agent; see antdt(1)."};
   antdt::jobd::Options options;
+  Flags flags;
   std::string log_file;
   app.add_option("--run-dir", options.run_dir, "Run directory, made by antdt run")->required();
-  app.add_option("--socket-dir", options.socket_dir, "Private directory for jobd.sock")->required();
+  app.add_option("--socket-dir", options.socket_dir, "Private directory for jobd.sock");
   app.add_option("--agent-socket", options.agent_socket, "Control socket of the private agent");
   app.add_option("--state-dir", options.state_dir,
                  "Where state.db is (default: the run directory)");
+  flags.add_to(app);
   app.add_option("--log-file", log_file, "Log file (default: RUN/jobd.log)");
   app.set_version_flag("--version", "antdt-jobd " ANTDT_VERSION);
   CLI11_PARSE(app, argc, argv);
+  if (flags.standby.journal.empty() == options.socket_dir.empty()) {
+    std::fprintf(stderr, "antdt-jobd: one of --socket-dir and --standby is required\n");
+    return 2;
+  }
   if (options.state_dir.empty()) options.state_dir = options.run_dir;
   if (log_file.empty()) log_file = options.run_dir + "/jobd.log";
 
@@ -76,7 +115,7 @@ int main(int argc, char** argv) {
   const antdt::StandstillClock clock(real);
   antdt::EventLoop loop(clock);
   antdt::transport::Context context;
-  auto daemon = antdt::jobd::JobDaemon::open(loop, real, context, options);
+  auto daemon = flags.begin(loop, real, context, options);
   if (!daemon) {
     antdt::log_error("{}", daemon.error().message);
     std::fprintf(stderr, "antdt-jobd: %s\n", daemon.error().message.c_str());

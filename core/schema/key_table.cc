@@ -36,6 +36,31 @@ const std::vector<Key>& table() {
        "the workers of an all-reduce encrypt what they send one another; they prove who they are "
        "in "
        "any case, and what goes to and from parameter servers over tcp is always encrypted"},
+      {"cluster.store", kText, "\"\"",
+       "members of an etcd that keeps the job's journal, as "
+       "\"etcd://10.0.0.1:2379,10.0.0.2:2379\"; "
+       "empty: a file of the launching host keeps it"},
+      {"cluster.store_ca", kFile, "\"\"",
+       "certificate of the authority that signed those of etcd's members (PEM); with it, TLS is "
+       "spoken"},
+      {"cluster.store_cert", kFile, "\"\"",
+       "certificate by which the job shows etcd who it is (PEM); empty: none"},
+      {"cluster.store_key", kFile, "\"\"", "private key of cluster.store_cert (PEM)"},
+      {"cluster.store_user", kText, "\"\"", "user of etcd; empty: none"},
+      {"cluster.store_password_file", kFile, "\"\"",
+       "file whose first line is the password of cluster.store_user"},
+      {"cluster.store_lease",
+       kMilliseconds,
+       "\"5s\"",
+       "how long etcd waits for a sign of life of the job daemon before another one may take the "
+       "job over, in whole seconds",
+       {2e6, 3.6e9}},
+      {"cluster.standbys",
+       kInteger,
+       "2",
+       "hosts of cluster.hosts on which a job daemon stands by, to go on with the job if the host "
+       "of the present one is lost; with cluster.store",
+       {0, 100}},
 
       {"roles.worker.count", kCount, "", "workers of the job: a number, or { min, max }", {1, 1e5}},
       {"roles.worker.command", kTexts, "[\"antdt-trainer\"]",

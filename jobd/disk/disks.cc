@@ -6,11 +6,13 @@
 
 namespace antdt::jobd {
 
-Disks::Disks(EventLoop& loop, const Clock& clock, std::string run_dir, std::string state_dir)
+Disks::Disks(EventLoop& loop, const Clock& clock, const std::string& run_dir,
+             const std::string& state_dir, std::string journal)
     : loop_(loop),
       clock_(clock),
-      run_dir_(std::move(run_dir)),
-      state_dir_(std::move(state_dir)),
+      run_files_("the filesystem of " + run_dir),
+      state_files_("the filesystem of " + state_dir),
+      journal_place_(std::move(journal)),
       records_(clock),
       checkpoints_(clock),
       history_(clock),
@@ -29,16 +31,16 @@ Disks::~Disks() {
 std::optional<Disks::Longest> Disks::longest() const {
   std::optional<Longest> longest;
   const auto look = [&](const std::optional<DiskThread::Present>& present,
-                        const std::string& directory) {
+                        const std::string& where) {
     if (!present || present->still < kPatience) return;
-    if (!longest || present->still > longest->present.still) longest = {directory, *present};
+    if (!longest || present->still > longest->present.still) longest = {where, *present};
   };
   if (const auto call = journal_.present()) {
-    look(DiskThread::Present{call->what, call->lasting, 0}, state_dir_);
+    look(DiskThread::Present{call->what, call->lasting, 0}, journal_place_);
   }
-  look(history_.present(), state_dir_);
-  look(records_.present(), run_dir_);
-  look(checkpoints_.present(), run_dir_);
+  look(history_.present(), state_files_);
+  look(records_.present(), run_files_);
+  look(checkpoints_.present(), run_files_);
   return longest;
 }
 
@@ -46,26 +48,25 @@ std::string Disks::trouble() const {
   const auto stalled = longest();
   if (!stalled) return {};
   const auto& [what, still, waiting] = stalled->present;
-  std::string text = fmt::format("the filesystem of {} has not answered for {:.0f} s: {}",
-                                 stalled->directory, to_seconds(still), what);
+  std::string text =
+      fmt::format("{} has not answered for {:.0f} s: {}", stalled->where, to_seconds(still), what);
   if (waiting > 0) text += fmt::format(", and {} more wait behind it", waiting);
   return text;
 }
 
 std::optional<Disks::News> Disks::take_news() {
   const std::string text = trouble();
-  if (!text.empty() && !stalled_since_) {
-    stalled_since_ = clock_.now();
+  if (!text.empty() && !stalled_) {
+    stalled_ = {clock_.now(), longest()->where};
     return News{"disk-stalled",
                 text +
                     "; the job goes on as far as it can without it, and by itself when it "
                     "answers"};
   }
-  if (!text.empty() || !stalled_since_) return {};
-  const Duration said = clock_.now() - *std::exchange(stalled_since_, {});
-  return News{"disk-answers", fmt::format("the filesystem answers again, {:.0f} s after it was "
-                                          "said not to",
-                                          to_seconds(said))};
+  if (!text.empty() || !stalled_) return {};
+  const Stalled over = *std::exchange(stalled_, {});
+  return News{"disk-answers", fmt::format("{} answers again, {:.0f} s after it was said not to",
+                                          over.where, to_seconds(clock_.now() - over.since))};
 }
 
 bool Disks::end(Duration patience) {

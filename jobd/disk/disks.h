@@ -7,8 +7,8 @@
 //   checkpoints  checking, storing, finding and pruning them, which may take minutes
 //   history      history.db
 //
-// The loop itself commits the journal (state.db) and waits for it; `journal` acts for it while that
-// lasts (core/threads/deputy.h, Turns::on_journal).
+// The loop itself commits the journal (run_journal.h) and waits for it; `journal` acts for it while
+// that lasts (core/threads/deputy.h, Turns::on_journal).
 #pragma once
 
 #include <map>
@@ -29,7 +29,9 @@ class Disks {
   static constexpr Duration kSignOfLife = std::chrono::milliseconds(500);
 
   // `clock` is the machine's clock, which goes on while the loop stands still.
-  Disks(EventLoop& loop, const Clock& clock, std::string run_dir, std::string state_dir);
+  // `journal`: where the journal is, "the filesystem of RUN" or "etcd (h1:2379)".
+  Disks(EventLoop& loop, const Clock& clock, const std::string& run_dir,
+        const std::string& state_dir, std::string journal);
   ~Disks();
   Disks(const Disks&) = delete;
   Disks& operator=(const Disks&) = delete;
@@ -53,15 +55,19 @@ class Disks {
 
  private:
   struct Longest {
-    std::string directory;
+    std::string where;
     DiskThread::Present present;
   };
   [[nodiscard]] std::optional<Longest> longest() const;
 
   EventLoop& loop_;
   const Clock& clock_;
-  std::string run_dir_, state_dir_;
-  std::optional<MonoTime> stalled_since_;
+  std::string run_files_, state_files_, journal_place_;  // "the filesystem of RUN"
+  struct Stalled {
+    MonoTime since{};
+    std::string where;
+  };
+  std::optional<Stalled> stalled_;  // as it was said
   DiskThread records_, checkpoints_, history_;
   Deputy journal_;
 };

@@ -11,6 +11,7 @@
 #include "core/ids.h"
 #include "core/os/net.h"
 #include "core/role_protocol.h"
+#include "core/schema/etcd_address.h"
 #include "core/schema/job_reader.h"
 #include "core/sync_strategy.h"
 #include "launcher/config/drill_checks.h"
@@ -53,6 +54,7 @@ class Checker {
     hosts();
     ports();
     encrypt();
+    store();
     worker();
     servers();
     data_format();
@@ -107,6 +109,39 @@ class Checker {
            fmt::format("cannot be had for a program of protocol '{}', which makes its connections "
                        "itself: let it encrypt them, or use a private network",
                        protocol));
+  }
+
+  void store() {
+    const ClusterSection& cluster = c_.cluster;
+    for (const auto& [key, value] :
+         {std::pair{"cluster.store_ca", cluster.store_ca},
+          {"cluster.store_cert", cluster.store_cert},
+          {"cluster.store_key", cluster.store_key},
+          {"cluster.store_user", cluster.store_user},
+          {"cluster.store_password_file", cluster.store_password_file}}) {
+      unless(value.empty() || !cluster.store.empty(), {key, "cluster.store"},
+             "is for a journal in etcd: write cluster.store as well");
+    }
+    unless(cluster.store_cert.empty() == cluster.store_key.empty(),
+           {"cluster.store_key", "cluster.store_cert"},
+           "comes with cluster.store_cert: write both or none");
+    unless(cluster.store_cert.empty() || !cluster.store_ca.empty(),
+           {"cluster.store_cert", "cluster.store_ca"},
+           "needs TLS: write cluster.store_ca as well, the authority of etcd's own certificates");
+    unless(cluster.store_user.empty() == cluster.store_password_file.empty(),
+           {"cluster.store_user", "cluster.store_password_file"},
+           "comes with cluster.store_password_file: write both or none");
+    unless(cluster.store_lease.count() % 1000 == 0, {"cluster.store_lease"},
+           "must be whole seconds: etcd counts in them");
+    if (cluster.store.empty() || problems_.has("cluster.store")) return;
+    const auto members = etcd_members(cluster.store);
+    if (!members) return problems_.add("cluster.store", members.error().message);
+    const auto exposed = exposed_etcd_members({*members, {}, {}, {}, {}, {}});
+    unless(!cluster.store_ca.empty() || exposed.empty(), {"cluster.store_ca", "cluster.store"},
+           fmt::format("is missing: without TLS, what the job sends to {} can be read and changed "
+                       "on the way. Name the authority that signed the certificates of etcd's "
+                       "members",
+                       fmt::join(exposed, " and ")));
   }
 
   void worker() {

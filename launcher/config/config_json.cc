@@ -44,6 +44,14 @@ void fields(Of<ClusterSection> auto& m, auto&& v) {
   v("ports", m.ports);
   v("keys", m.keys);
   v("encrypt", m.encrypt);
+  v("store", m.store);
+  v("store_ca", m.store_ca);
+  v("store_cert", m.store_cert);
+  v("store_key", m.store_key);
+  v("store_user", m.store_user);
+  v("store_password_file", m.store_password_file);
+  v("store_lease_ms", m.store_lease);
+  v("standbys", m.standbys);
 }
 void fields(Of<RoleSection> auto& m, auto&& v) {
   v("count", m.count);

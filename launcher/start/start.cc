@@ -168,6 +168,10 @@ Result<Programs> find_programs() {
   return Programs{std::move(agent), std::move(job_daemon)};
 }
 
+std::string socket_directory(const std::string& socket_root, const std::string& job) {
+  return socket_root + "/" + short_id(job);
+}
+
 std::string last_lines(const std::string& path, std::size_t lines) {
   const auto text = read_file(path);
   if (!text) return "";
@@ -182,7 +186,7 @@ std::string last_lines(const std::string& path, std::size_t lines) {
 }
 
 Result<RunControl> start_job(transport::Context& context, const StartOptions& options) {
-  const std::string socket_dir = options.socket_root + "/" + short_id(options.job);
+  const std::string socket_dir = socket_directory(options.socket_root, options.job);
   remove_dead(options.socket_root);
   remove_if_dead(socket_dir, Duration::zero());  // left by an earlier start of the same job
   ANTDT_RETURN_IF_ERROR(ensure_private_directory(socket_dir));

@@ -35,6 +35,9 @@ struct StartOptions {
 [[nodiscard]] Result<RunControl> start_job(transport::Context& context,
                                            const StartOptions& options);
 
+// The directory of a job's sockets, below the user's private directory.
+[[nodiscard]] std::string socket_directory(const std::string& socket_root, const std::string& job);
+
 // The last lines of a file, for messages; "" if there are none.
 [[nodiscard]] std::string last_lines(const std::string& path, std::size_t lines);
 

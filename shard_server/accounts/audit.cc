@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "shard_server/journal/journal.h"
 #include "shard_server/ledger/ledger.h"
 
 namespace antdt::shard_server {
@@ -64,8 +63,7 @@ AuditReport audit(const Accounts& accounts) {
   return report;
 }
 
-Result<Accounts> read_accounts(const std::string& path) {
-  ANTDT_TRY(const JournalContent content, read_journal(path));
+Result<Accounts> accounts_of(const JournalContent& content, const std::string& name) {
   Accounts accounts;
   for (const JournalEntry& section : content.snapshot) {
     if (section.kind != kAccountsKind) continue;
@@ -74,15 +72,10 @@ Result<Accounts> read_accounts(const std::string& path) {
   for (const JournalEntry& entry : content.records) {
     if (entry.kind != kLedgerKind) continue;
     if (auto applied = accounts.apply(entry.bytes); !applied) {
-      return fail(applied.error().kind, "journal {}: {}", path, applied.error().message);
+      return fail(applied.error().kind, "{}: {}", name, applied.error().message);
     }
   }
   return accounts;
-}
-
-Result<AuditReport> audit_journal(const std::string& path) {
-  ANTDT_TRY(const Accounts accounts, read_accounts(path));
-  return audit(accounts);
 }
 
 std::string audit_table(const AuditReport& report) {

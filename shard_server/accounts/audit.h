@@ -6,6 +6,7 @@
 
 #include "core/result.h"
 #include "shard_server/accounts/accounts.h"
+#include "shard_server/journal/journal.h"
 
 namespace antdt::shard_server {
 
@@ -19,10 +20,8 @@ struct AuditReport {
 };
 
 [[nodiscard]] AuditReport audit(const Accounts& accounts);
-// Reads a run's state.db. The job may be running.
-[[nodiscard]] Result<AuditReport> audit_journal(const std::string& path);
-// Reads the accounts themselves, for callers that need more than the report.
-[[nodiscard]] Result<Accounts> read_accounts(const std::string& path);
+// The accounts in a journal's content; `name` says which journal an error is about.
+[[nodiscard]] Result<Accounts> accounts_of(const JournalContent& content, const std::string& name);
 
 [[nodiscard]] std::string audit_table(const AuditReport& report);
 // {"schema":1,"delivery":…,"finished":…,"exit_code":…,"epochs":[{"epoch","records","once",

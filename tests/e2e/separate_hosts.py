@@ -75,6 +75,10 @@ class Host:
         self.endpoint = f"{self.address}:7700"
         self.link_name = f"wire-{number}"
         self.agent = None
+        # Each host has a directory of sockets of its own.
+        sockets = test.runtime / f"{name}-user"
+        sockets.mkdir(mode=0o700)
+        self.env = dict(test.env, TEST_HOST=f"{test.dir}/{name}", XDG_RUNTIME_DIR=str(sockets))
         self.holder = subprocess.Popen(["unshare", "-nm", "--propagation", "private", "sleep",
                                         "infinity"])
         test.addCleanup(lambda: (self.holder.kill(), self.holder.wait()))
@@ -106,8 +110,7 @@ class Host:
                  "--state-dir", str(test.dir / f"{self.name}-state"), "--host-name", self.name,
                  "--socket-dir", str(test.runtime / self.name), "--cpus", str(cpus),
                  "--allow-root"],
-                env=dict(test.env, TEST_HOST=f"{test.dir}/{self.name}"), stdout=out,
-                stderr=subprocess.STDOUT)
+                env=self.env, stdout=out, stderr=subprocess.STDOUT)
         agent = self.agent
         test.addCleanup(lambda: (agent.poll() is None and agent.terminate(), agent.wait(10)))
 

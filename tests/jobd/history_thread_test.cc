@@ -70,7 +70,7 @@ class StandingDiskTest : public testing::Test {
   shard_server::DataSet data = hundred_records();
   SharedClock clock;
   EventLoop loop{clock};
-  Disks disks{loop, clock, directory.path(), directory / "state"};
+  Disks disks{loop, clock, directory.path(), directory / "state", "etcd (h1:2379)"};
   std::string news;
   HistoryThread thread{disks.history(), HistoryKeeper(path, data, Incarnation{1}),
                        [this](const std::string& text) { news += text; }};
@@ -136,7 +136,7 @@ TEST_F(StandingDiskTest, AHangingFilesystemIsReportedWhenItBeginsAndWhenItIsOver
   EXPECT_FALSE(disks.take_news());
 }
 
-TEST_F(StandingDiskTest, TheLongestStandstillIsNamedWithItsDirectory) {
+TEST_F(StandingDiskTest, TheLongestStandstillIsNamedWithItsPlace) {
   std::promise<void> acts;
   std::string trouble;
   disks.journal().run(
@@ -149,7 +149,7 @@ TEST_F(StandingDiskTest, TheLongestStandstillIsNamedWithItsDirectory) {
         if (trouble.empty()) acts.set_value();
         trouble = disks.trouble();
       });
-  EXPECT_THAT(trouble, HasSubstr("filesystem of " + (directory / "state") + " has not"));
+  EXPECT_THAT(trouble, HasSubstr("etcd (h1:2379) has not answered"));
   EXPECT_EQ(disks.trouble(), "");
 }
 

@@ -70,6 +70,21 @@ TEST(JobConfig, MetricsNeedAnAddressAndAHookAProgram) {
               HasSubstr("hooks.event: must name a program"));
 }
 
+TEST(JobConfig, AJournalInEtcdIsEncryptedAndWhatBelongsTogetherIsComplete) {
+  const std::string job = kJob + "[cluster]\nstore = \"etcd://127.0.0.1:2379\"\n";
+  EXPECT_EQ(problems_of(job), "");
+  EXPECT_THAT(problems_of(replaced(job, "etcd:", "http:")),
+              HasSubstr("'http://127.0.0.1:2379' does not begin with etcd://"));
+  EXPECT_THAT(problems_of(replaced(job, "127.0.0.1", "10.0.0.1")),
+              HasSubstr("cluster.store_ca: is missing: without TLS, what the job sends to "
+                        "10.0.0.1:2379 can be read and changed on the way"));
+  EXPECT_THAT(problems_of(job + "store_user = \"antdt\"\n"),
+              HasSubstr("cluster.store_user: comes with cluster.store_password_file"));
+  EXPECT_THAT(problems_of(job + "store_lease = \"2500ms\"\n"), HasSubstr("must be whole seconds"));
+  EXPECT_THAT(problems_of(kJob + "[cluster]\nstore_user = \"antdt\"\n"),
+              HasSubstr("cluster.store_user: is for a journal in etcd"));
+}
+
 TEST(JobConfig, AnUnknownTableIsNamed) {
   EXPECT_THAT(problems_of(kJob + "[traner]\nmodel = \"lr\"\n"),
               "job.toml:12:2: traner: unknown key: did you mean 'trainer'?");

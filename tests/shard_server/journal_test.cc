@@ -13,6 +13,7 @@
 
 #include "core/os/fs.h"
 #include "shard_server/accounts/audit.h"
+#include "shard_server/journal/sqlite_store.h"
 #include "shard_server/ledger/ledger.h"
 #include "shard_server/ledger/record_codec.h"
 
@@ -21,14 +22,19 @@ namespace {
 
 class JournalTest : public testing::Test {
  protected:
-  Journal open(JournalOptions options = small()) {
+  Journal open(SqliteOptions store = small(), JournalOptions options = {}) {
     content_ = {};
-    auto journal = Journal::open(path_, content_, options);
+    auto journal = open_journal(path_, content_, store, options);
     EXPECT_TRUE(journal) << journal.error().message;
     return std::move(*journal);
   }
-  static JournalOptions small() {
-    JournalOptions options;
+  static Result<Journal> open_journal(const std::string& path, JournalContent& content,
+                                      SqliteOptions store = small(), JournalOptions options = {}) {
+    ANTDT_TRY(auto opened, open_sqlite_store(path, store));
+    return Journal::open(std::move(opened), content, options);
+  }
+  static SqliteOptions small() {
+    SqliteOptions options;
     options.ballast_bytes = 64 << 10;
     return options;
   }
@@ -55,7 +61,7 @@ class JournalTest : public testing::Test {
 using Records = std::vector<std::string>;
 
 TEST_F(JournalTest, BeginsWithTheIncarnationThatItIsToldAndCountsOn) {
-  JournalOptions options = small();
+  SqliteOptions options = small();
   options.first_incarnation = Incarnation{101};
   EXPECT_EQ(open(options).incarnation(), Incarnation{101});
   EXPECT_EQ(open(options).incarnation(), Incarnation{102}) << "it is not made anew";
@@ -104,9 +110,9 @@ TEST_F(JournalTest, ASnapshotReplacesWhatCameBefore) {
 }
 
 TEST_F(JournalTest, ASnapshotPaysAfterEnoughRecords) {
-  JournalOptions options = small();
+  JournalOptions options;
   options.snapshot_bytes = 10'000;
-  Journal journal = open(options);
+  Journal journal = open(small(), options);
   EXPECT_FALSE(journal.wants_snapshot());
   write(journal, std::string(10'000, 'x'));
   EXPECT_TRUE(journal.wants_snapshot());
@@ -123,7 +129,7 @@ TEST_F(JournalTest, AfterAKillInTheMiddleOfWritingEveryAcknowledgedTurnIsThere) 
   const pid_t child = fork();
   if (child == 0) {
     JournalContent content;
-    auto journal = Journal::open(path_, content, small());
+    auto journal = open_journal(path_, content);
     for (std::uint32_t i = 0; journal; ++i) {
       journal->append("ledger", std::to_string(i));
       if (!journal->commit()) break;
@@ -177,7 +183,7 @@ TEST_F(JournalTest, IsReadWhileItIsWritten) {
 }
 
 TEST_F(JournalTest, TheLogIsCopiedBackAndStaysSmall) {
-  JournalOptions options = small();
+  SqliteOptions options = small();
   options.checkpoint_bytes = 100'000;
   Journal journal = open(options);
   for (int i = 0; i < 400; ++i) write(journal, std::string(3000, 'x'));
@@ -216,7 +222,7 @@ TEST_F(JournalTest, ADamagedTurnIsAnErrorThatNamesIt) {
   }
   damage(path_, "the second turn");
   JournalContent content;
-  const auto journal = Journal::open(path_, content, small());
+  const auto journal = open_journal(path_, content);
   ASSERT_FALSE(journal);
   EXPECT_EQ(journal.error().kind, ErrorKind::kCorrupt);
   EXPECT_NE(journal.error().message.find("turn 2 is damaged"), std::string::npos)
@@ -232,13 +238,13 @@ TEST_F(JournalTest, ADamagedSnapshotIsAnError) {
   }
   damage(path_, "everything until now");
   JournalContent content;
-  EXPECT_FALSE(Journal::open(path_, content, small()));
+  EXPECT_FALSE(open_journal(path_, content));
 }
 
 TEST_F(JournalTest, AFileThatIsNoJournalIsRefusedAndLeftAlone) {
   std::ofstream(path_) << std::string(5000, 'n');
   JournalContent content;
-  const auto journal = Journal::open(path_, content, small());
+  const auto journal = open_journal(path_, content);
   ASSERT_FALSE(journal);
   EXPECT_EQ(journal.error().kind, ErrorKind::kCorrupt);
   EXPECT_EQ(std::filesystem::file_size(path_), 5000U);
@@ -263,22 +269,24 @@ bool enter_mount_namespace() {
 int fill_the_disk(const std::string& directory) {
   if (!enter_mount_namespace()) return 77;
   if (mount("tmpfs", directory.c_str(), "tmpfs", 0, "size=1m") != 0) return 77;
-  JournalOptions options;
+  SqliteOptions options;
   options.ballast_bytes = 200 << 10;
   options.checkpoint_bytes = 64 << 20;
   JournalContent content;
-  auto journal = Journal::open(directory + "/state.db", content, options);
-  if (!journal || journal->low_on_space()) return 2;
+  auto store = open_sqlite_store(directory + "/state.db", options);
+  if (!store) return 2;
+  auto journal = Journal::open(std::move(*store), content);
+  if (!journal || journal->store().low_on_space()) return 2;
   for (int turns = 0; turns < 1000; ++turns) {
     journal->append("ledger", std::string(4000, 'x'));
     if (!journal->commit()) return 3;
-    if (!journal->low_on_space()) continue;
+    if (!journal->store().low_on_space()) continue;
     // The turn that met the full disk is durable, and some more fit.
     journal->append("ledger", "an orderly pause");
     if (!journal->commit()) return 4;
     const auto found = read_journal(directory + "/state.db");
     if (!found || found->records.back().bytes != "an orderly pause") return 5;
-    if (journal->restore_ballast() || !journal->low_on_space()) return 6;
+    if (journal->restore_reserve() || !journal->store().low_on_space()) return 6;
     return 0;
   }
   return 7;
@@ -292,6 +300,14 @@ TEST_F(JournalTest, AFullDiskUsesTheBallastForAnOrderlyPause) {
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "needs user or mount namespaces";
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+AuditReport audit_of(const std::string& path) {
+  const auto content = read_journal(path);
+  EXPECT_TRUE(content);
+  const auto accounts = accounts_of(*content, path);
+  EXPECT_TRUE(accounts);
+  return audit(*accounts);
 }
 
 TEST_F(JournalTest, TheAuditReadsSnapshotAndRecords) {
@@ -310,12 +326,12 @@ TEST_F(JournalTest, TheAuditReadsSnapshotAndRecords) {
   write_down(ledger::FetchAnswered{member, 1, 0, AnswerStatus::kGranted, 0, {{{0, 10}, 0}}, {}});
   journal.append("job", "something of its own");
   ASSERT_TRUE(journal.commit());
-  EXPECT_EQ(audit_journal(path_)->exit_code, 5);
+  EXPECT_EQ(audit_of(path_).exit_code, 5);
   write_down(ledger::ProgressReported{member, {}, 1, 10});
   write_down(ledger::JobFinished{});
   ASSERT_TRUE(journal.commit());
-  EXPECT_EQ(audit_journal(path_)->exit_code, 0);
-  EXPECT_EQ(audit_journal(path_)->epochs[0].once, 10U);
+  EXPECT_EQ(audit_of(path_).exit_code, 0);
+  EXPECT_EQ(audit_of(path_).epochs[0].once, 10U);
 }
 
 }  // namespace

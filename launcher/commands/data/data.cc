@@ -4,11 +4,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "jobd/disk/run_journal.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/run/prepare.h"
 #include "launcher/commands/show/runs.h"
 #include "launcher/commands/usage.h"
-#include "launcher/start/run_directory.h"
 #include "shard_server/accounts/audit.h"
 #include "trainer/data/formats/synth.h"
 
@@ -18,10 +18,9 @@ namespace {
 
 Result<int> audit(const std::string& run, bool json) {
   ANTDT_TRY(const std::string run_dir, find_job(run));
-  // A run that was never started has no control.json. Its journal, if any, is in the run directory.
-  const auto control = launcher::read_control(run_dir);
-  const std::string state_dir = control ? control->state_dir : run_dir;
-  ANTDT_TRY(const auto found, shard_server::audit_journal(state_dir + "/state.db"));
+  ANTDT_TRY(const auto journal, jobd::RunJournal::of_run(run_dir));
+  ANTDT_TRY(const auto accounts, journal.accounts());
+  const shard_server::AuditReport found = shard_server::audit(accounts);
   fmt::print("{}",
              json ? shard_server::audit_json(found) + "\n" : shard_server::audit_table(found));
   return found.exit_code;

@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <memory>
 
+#include "jobd/disk/run_journal.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/show/runs.h"
 #include "launcher/commands/usage.h"
 #include "launcher/start/run_directory.h"
-#include "shard_server/accounts/audit.h"
 #include "shard_server/history/step_records.h"
 
 namespace antdt::cli {
@@ -26,8 +26,10 @@ struct DataWhichOptions {
 };
 
 // The history has no step. Prints why, and returns the exit code for it.
-int nothing_known(const std::string& run_dir, const std::string& state_dir) {
-  const auto accounts = shard_server::read_accounts(state_dir + "/state.db");
+int nothing_known(const std::string& run_dir) {
+  const auto journal = jobd::RunJournal::of_run(run_dir);
+  if (!journal) return report(journal.error());
+  const auto accounts = journal->accounts();
   if (!accounts) return report(accounts.error());
   if (!accounts->uses_ledger()) {
     fmt::print(stderr,
@@ -54,9 +56,9 @@ Result<int> which(const DataWhichOptions& options) {
   const std::string state_dir = control ? control->state_dir : run_dir;
   const std::string history = state_dir + "/history.db";
   std::error_code error;
-  if (!std::filesystem::exists(history, error)) return nothing_known(run_dir, state_dir);
+  if (!std::filesystem::exists(history, error)) return nothing_known(run_dir);
   const auto found = shard_server::read_step(history, Step{options.step});
-  if (!found && found.error().kind == ErrorKind::kAborted) return nothing_known(run_dir, state_dir);
+  if (!found && found.error().kind == ErrorKind::kAborted) return nothing_known(run_dir);
   if (!found) return tl::unexpected<Error>(found.error());
   fmt::print("{}", options.json ? shard_server::step_json(*found) + "\n"
                                 : shard_server::step_table(*found));

@@ -47,7 +47,7 @@ launcher::BugReport read_report(const std::string& run_dir, const std::string& v
                                 std::size_t lines) {
   const auto control = launcher::read_control(run_dir);
   const std::string state_dir = control ? control->state_dir : run_dir;
-  launcher::ReportSources sources = read_run_parts(run_dir, state_dir, lines);
+  launcher::ReportSources sources = read_run_parts(run_dir, lines);
   sources.parts.insert(sources.parts.begin(), {{"versions.txt", version_facts(version)},
                                                {"host.txt", host_facts({run_dir, state_dir})}});
   return launcher::bug_report(sources, knowing_own_secrets());

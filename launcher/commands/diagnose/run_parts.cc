@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/os/owned_fd.h"
+#include "jobd/disk/run_journal.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/show/runs.h"
 #include "launcher/view/worker_logs.h"
@@ -87,19 +88,24 @@ void put_whole(ReportSources& sources, const std::string& run_dir, const std::st
   }
 }
 
-void put_accounts(ReportSources& sources, const std::string& state_dir) {
-  const std::string journal = state_dir + "/state.db";
-  if (::access(journal.c_str(), F_OK) != 0) {
-    sources.left_out.push_back(fmt::format("accounts: there is no {}", journal));
+void put_accounts(ReportSources& sources, const std::string& run_dir) {
+  const auto journal = jobd::RunJournal::of_run(run_dir);
+  if (!journal) {
+    sources.left_out.push_back("accounts: " + journal.error().message);
     return;
   }
-  const auto found = shard_server::audit_journal(journal);
-  if (!found) {
-    sources.left_out.push_back("accounts: " + found.error().message);
+  if (!journal->may_exist()) {
+    sources.left_out.push_back(fmt::format("accounts: there is no {}", journal->name()));
     return;
   }
-  sources.parts.push_back({"accounts.json", shard_server::audit_json(*found), PartKind::kJson});
-  sources.parts.push_back({"accounts.txt", shard_server::audit_table(*found), PartKind::kText});
+  const auto accounts = journal->accounts();
+  if (!accounts) {
+    sources.left_out.push_back("accounts: " + accounts.error().message);
+    return;
+  }
+  const shard_server::AuditReport found = shard_server::audit(*accounts);
+  sources.parts.push_back({"accounts.json", shard_server::audit_json(found), PartKind::kJson});
+  sources.parts.push_back({"accounts.txt", shard_server::audit_table(found), PartKind::kText});
 }
 
 void put_status(ReportSources& sources, const std::string& run_dir) {
@@ -162,8 +168,7 @@ std::string listing(const std::string& run_dir) {
 
 }  // namespace
 
-ReportSources read_run_parts(const std::string& run_dir, const std::string& state_dir,
-                             std::size_t lines) {
+ReportSources read_run_parts(const std::string& run_dir, std::size_t lines) {
   ReportSources sources;
   if (auto configuration = end_of(run_dir + "/job.json", kMostJsonBytes)) {
     sources.configuration = std::move(configuration->text);
@@ -173,7 +178,7 @@ ReportSources read_run_parts(const std::string& run_dir, const std::string& stat
     if (there) put_whole(sources, run_dir, name);
   }
   put_status(sources, run_dir);
-  put_accounts(sources, state_dir);
+  put_accounts(sources, run_dir);
   sources.parts.push_back({"run-directory.txt", listing(run_dir), PartKind::kText});
   put_lines(sources, run_dir, "events.jsonl", PartKind::kJsonLines, kMostEventBytes, kMostEvents);
   for (const char* name : {"agent.log", "jobd.log", "hooks.log"}) {

@@ -11,8 +11,6 @@ namespace antdt::cli {
 
 // At most `lines` lines of each log, the newest. Only files that this function names are opened,
 // and no links are followed. What cannot be read is in `left_out`.
-[[nodiscard]] launcher::ReportSources read_run_parts(const std::string& run_dir,
-                                                     const std::string& state_dir,
-                                                     std::size_t lines);
+[[nodiscard]] launcher::ReportSources read_run_parts(const std::string& run_dir, std::size_t lines);
 
 }  // namespace antdt::cli

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "core/report/states.h"
+#include "jobd/disk/run_journal.h"
 #include "launcher/commands/show/runs.h"
 
 namespace antdt::cli {
@@ -25,6 +26,14 @@ Result<RunningJob> reach(const std::string& job) {
                 run_dir);
   }
   if (state == RunState::kBrokenOff) {
+    const auto journal = jobd::RunJournal::of_run(run_dir);
+    const std::string holder = journal ? journal->holder() : "";
+    if (!holder.empty()) {
+      return fail(ErrorKind::kUnreachable,
+                  "the job of {} goes on elsewhere: the job daemon on {} has it. Ask there: antdt "
+                  "status {}",
+                  run_dir, holder, run_dir);
+    }
     return fail(
         ErrorKind::kUnreachable,
         "the run in {} was broken off: nothing of it runs; go on with antdt run --resume {}",

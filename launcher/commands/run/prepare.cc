@@ -8,6 +8,7 @@
 #include "core/ids.h"
 #include "core/metrics/metrics_server.h"
 #include "core/os/fs.h"
+#include "jobd/disk/run_journal.h"
 #include "jobd/programs/job_spec.h"
 #include "launcher/commands/run/ask_program.h"
 #include "launcher/config/cluster.h"
@@ -77,6 +78,7 @@ Result<Prepared> complete(transport::Context& context, Prepared prepared,
   if (prepared.config.cluster.hosts.empty()) ANTDT_RETURN_IF_ERROR(ask_program(prepared.config));
   ANTDT_RETURN_IF_ERROR(launcher::check_run_directory(options));
   ANTDT_RETURN_IF_ERROR(check_metrics_address(prepared.config));
+  ANTDT_RETURN_IF_ERROR(jobd::RunJournal(prepared.config, "", "").check());
   ANTDT_TRY(prepared.hosts, find_hosts(context, prepared.config));
   ANTDT_TRY(prepared.places, launcher::place(prepared.hosts, prepared.config.roles));
   prepared.config.roles.worker.count = static_cast<std::uint32_t>(prepared.places.workers.size());

@@ -10,6 +10,7 @@
 #include "core/role_protocol.h"
 #include "ctl/membership/data_identity.h"
 #include "jobd/disk/checkpoint_store.h"
+#include "jobd/disk/run_journal.h"
 #include "jobd/programs/job_spec.h"
 #include "launcher/commands/run/fetch_back.h"
 #include "launcher/commands/run/prepare.h"
@@ -20,7 +21,6 @@
 #include "launcher/start/start.h"
 #include "launcher/view/live_view.h"
 #include "launcher/view/summary_view.h"
-#include "shard_server/journal/journal.h"
 
 namespace antdt::cli {
 namespace {
@@ -40,25 +40,28 @@ Status check_ended(const std::string& run_dir) {
               run_dir, run_dir);
 }
 
-std::string journal_of(const std::string& state_dir) { return state_dir + "/state.db"; }
-
 // Finds a damaged journal before anything starts.
-Status check_journal(const std::string& run_dir, const std::string& state_dir) {
-  const std::string path = journal_of(state_dir);
+Status check_journal(const std::string& run_dir, const jobd::RunJournal& journal) {
   const std::string way_out = fmt::format(
       "antdt run --resume {} --from-checkpoint goes on with what the newest whole checkpoint "
       "knows, and trains again what came after it",
       run_dir);
-  if (!is_there(path)) {
+  if (!journal.may_exist()) {
     return fail(ErrorKind::kUsage, "the run in {} has no journal: {} is not there. {}", run_dir,
-                path, way_out);
+                journal.name(), way_out);
   }
-  const auto content = shard_server::read_journal(path);
+  const auto content = journal.read();
   if (content) return {};
+  if (content.error().kind == ErrorKind::kUnreachable) {
+    return fail(ErrorKind::kUnreachable,
+                "the run in {} cannot be resumed now: {}. Nothing was changed. Try again when {} "
+                "answers",
+                run_dir, content.error().message, journal.place());
+  }
   return fail(content.error().kind,
               "the run in {} cannot be resumed, since its journal cannot be read: {}. Nothing was "
               "changed. Restore {} from a copy, or: {}",
-              run_dir, content.error().message, path, way_out);
+              run_dir, content.error().message, journal.name(), way_out);
 }
 
 std::string lines_of(const std::vector<std::string>& sentences) {
@@ -131,24 +134,6 @@ Status check_keeps_checkpoints(const launcher::JobConfig& config) {
   return fail(ErrorKind::kUsage,
               "--from-checkpoint is for jobs whose checkpoints AntDT keeps: the workers of this "
               "one keep their own; begin a new run");
-}
-
-// The journal and its write-ahead log get other names beside the old ones, by which SQLite still
-// finds that they belong together. The journal is renamed first: a log without a journal is
-// useless, but a journal without its log would be valid and out of date.
-Result<std::string> put_journal_aside(const std::string& state_dir) {
-  const std::string path = journal_of(state_dir);
-  int number = 1;
-  const auto aside = [&] { return fmt::format("{}.aside-{}", path, number); };
-  while (is_there(aside()) || is_there(aside() + "-wal")) ++number;
-  for (const char* part : {"", "-wal", "-shm"}) {
-    if (!is_there(path + part)) continue;
-    std::error_code error;
-    std::filesystem::rename(path + part, aside() + part, error);
-    if (error) return fail_errno(ErrorKind::kIo, error.value(), "rename " + path + part);
-  }
-  ANTDT_RETURN_IF_ERROR(sync_directory(state_dir));
-  return aside();
 }
 
 // The data must be what the run began with, because its records are known by number.
@@ -224,15 +209,16 @@ Result<int> resume(const ResumeOptions& options) {
   ANTDT_TRY(const launcher::ChangedConfig changed, settings(run_dir, options.set));
   const launcher::JobConfig& config = changed.config;
   ANTDT_RETURN_IF_ERROR(check_metrics_address(config));
+  const jobd::RunJournal journal(config, run_dir, before.state_dir);
   ANTDT_RETURN_IF_ERROR(options.from_checkpoint ? check_keeps_checkpoints(config)
-                                                : check_journal(run_dir, before.state_dir));
+                                                : check_journal(run_dir, journal));
   ANTDT_RETURN_IF_ERROR(check_data(run_dir, config));
   ANTDT_RETURN_IF_ERROR(check_checkpoints(options, run_dir, config));
 
   // If this process dies on the way, the run has not ended, and resuming it again in the same way
   // is correct.
   if (options.from_checkpoint) {
-    ANTDT_TRY(const std::string aside, put_journal_aside(before.state_dir));
+    ANTDT_TRY(const std::string aside, journal.put_aside());
     fmt::print(talk(options.json), "the journal was put aside as {}\n", aside);
   }
   ANTDT_RETURN_IF_ERROR(change_settings(options, run_dir, changed));

@@ -1,7 +1,6 @@
 // antdt replay: simulates a recorded run in virtual time under another solution.
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <map>
 #include <memory>
 
@@ -9,6 +8,7 @@
 #include "core/schema/units.h"
 #include "core/wire/codec.h"
 #include "ctl/job/job_image.h"
+#include "jobd/disk/run_journal.h"
 #include "jobd/programs/job_spec.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/show/runs.h"
@@ -16,7 +16,6 @@
 #include "launcher/start/run_directory.h"
 #include "launcher/view/summary_view.h"
 #include "shard_server/history/series.h"
-#include "shard_server/journal/journal.h"
 #include "sim/fleet/recorded_speeds.h"
 
 namespace antdt::cli {
@@ -30,10 +29,10 @@ struct ReplayOptions {
 
 // The devices that the workers reported, as entries of [[device]] after those of the job file,
 // which take precedence as they did in the run. Empty if the journal does not exist any more.
-Result<std::vector<launcher::DeviceEntry>> said_devices(const std::string& journal) {
+Result<std::vector<launcher::DeviceEntry>> said_devices(const jobd::RunJournal& journal) {
   std::vector<launcher::DeviceEntry> devices;
-  if (!std::filesystem::exists(journal)) return devices;
-  ANTDT_TRY(auto content, shard_server::read_journal(journal));
+  if (!journal.may_exist()) return devices;
+  ANTDT_TRY(auto content, journal.read());
   std::string image_bytes;
   for (auto* entries : {&content.snapshot, &content.records}) {
     for (shard_server::JournalEntry& entry : *entries) {
@@ -81,7 +80,7 @@ Result<int> replay(const ReplayOptions& options) {
   if (job.hosts.empty()) job.hosts.emplace_back("simulated");
   const auto control = launcher::read_control(run_dir);
   const std::string state_dir = control ? control->state_dir : run_dir;
-  ANTDT_TRY(const auto devices, said_devices(state_dir + "/state.db"));
+  ANTDT_TRY(const auto devices, said_devices(jobd::RunJournal(job.config, run_dir, state_dir)));
   job.config.device.insert(job.config.device.end(), devices.begin(), devices.end());
   const std::string history = state_dir + "/history.db";
   ANTDT_TRY(const shard_server::Series series, shard_server::read_series(history));

@@ -1,0 +1,108 @@
+#include "jobd/standby/standby.h"
+
+#include <unistd.h>
+
+#include <thread>
+#include <utility>
+
+#include "core/log/log.h"
+#include "core/os/fs.h"
+#include "core/os/process.h"
+#include "core/os/runtime_dir.h"
+#include "launcher/config/cluster.h"
+#include "launcher/config/config_json.h"
+#include "launcher/start/leftovers.h"
+#include "launcher/start/run_directory.h"
+#include "launcher/start/start.h"
+#include "store/client.h"
+#include "store/etcd_journal.h"
+
+namespace antdt::jobd {
+namespace {
+
+constexpr Duration kLookEvery = std::chrono::milliseconds(500);
+
+// The files of a run that a job daemon reads when it begins.
+constexpr const char* kRunFiles[] = {"job.json", "data.json"};
+
+// Writes the run's files of this host. Afterwards its configuration can be read there.
+Result<launcher::JobConfig> lay_files(store::Etcd& etcd, const StandbyOptions& standby,
+                                      const Options& options) {
+  for (const std::string& directory : {options.run_dir, options.run_dir + "/logs",
+                                       options.run_dir + "/checkpoints", options.state_dir}) {
+    ANTDT_RETURN_IF_ERROR(make_directories(directory, 0700));
+  }
+  for (const char* name : kRunFiles) {
+    ANTDT_TRY(const std::string bytes, store::read_run_file(etcd, standby.journal, name));
+    ANTDT_RETURN_IF_ERROR(
+        write_file_atomic(fmt::format("{}/{}", options.run_dir, name), bytes, 0600));
+  }
+  ANTDT_RETURN_IF_ERROR(
+      write_file_atomic(options.run_dir + "/etcd-journal", standby.journal + "\n", 0600));
+  return launcher::load_effective(options.run_dir);
+}
+
+// The private directory of a job's sockets on this host, with the lock that keeps others from
+// removing it.
+Result<FileLock> make_socket_directory(const std::string& directory) {
+  ANTDT_RETURN_IF_ERROR(ensure_private_directory(directory));
+  ANTDT_RETURN_IF_ERROR(make_directories(directory + "/state", 0700));
+  return FileLock::acquire(launcher::private_agent_lock(directory));
+}
+
+Status write_control_of(const launcher::JobConfig& config, const Options& options) {
+  launcher::RunControl control;
+  control.job = config.job.id;
+  control.jobd_socket = options.socket_dir + "/jobd.sock";
+  control.agent_socket = options.socket_dir + "/agent.sock";
+  control.state_dir = options.state_dir;
+  control.agent_pid = ::getpid();
+  control.agent_start_time = process_start_time(control.agent_pid).value_or(0);
+  return launcher::write_control(options.run_dir, control);
+}
+
+// Returns when the lock is free. kUsage if etcd has no such job any more.
+Status await_free_lock(store::Etcd& etcd, const StandbyOptions& standby) {
+  std::string said;
+  for (;; std::this_thread::sleep_for(kLookEvery)) {
+    const auto job = store::look_at_job(etcd, standby.journal);
+    if (job && !job->exists) {
+      return fail(ErrorKind::kUsage, "etcd has no job {} any more", standby.journal);
+    }
+    if (job && job->holder.empty()) return {};
+    const std::string trouble = job ? "" : job.error().message;
+    if (trouble != said) log_warn("{}", trouble.empty() ? "etcd answers again" : trouble);
+    said = trouble;
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<JobDaemon>> stand_by(EventLoop& loop, const Clock& clock,
+                                            transport::Context& context, Options options,
+                                            const StandbyOptions& standby) {
+  ANTDT_TRY(const auto etcd, store::Client::make(standby.etcd));
+  ANTDT_TRY(const std::string root, runtime_directory());
+  // What is missing here is better known now than when it is needed.
+  ANTDT_TRY(const launcher::JobConfig config, lay_files(*etcd, standby, options));
+  ANTDT_RETURN_IF_ERROR(launcher::load_cluster_keys(config.cluster).map([](const auto&) {}));
+  options.socket_dir = launcher::socket_directory(root, config.job.id);
+  ANTDT_TRY(FileLock lock, make_socket_directory(options.socket_dir));
+  options.socket_lock = std::make_shared<FileLock>(std::move(lock));
+  log_info("stands by for job {}", config.job.id);
+  for (;;) {
+    ANTDT_RETURN_IF_ERROR(await_free_lock(*etcd, standby));
+    ANTDT_TRY(const launcher::JobConfig now, lay_files(*etcd, standby, options));
+    auto daemon = JobDaemon::open(loop, clock, context, options);
+    if (daemon) {
+      ANTDT_RETURN_IF_ERROR(write_control_of(now, options));
+      return daemon;
+    }
+    // Another one was faster, or etcd does not answer.
+    const ErrorKind kind = daemon.error().kind;
+    if (kind != ErrorKind::kRefused && kind != ErrorKind::kUnreachable) return daemon;
+    log_warn("{}", daemon.error().message);
+  }
+}
+
+}  // namespace antdt::jobd

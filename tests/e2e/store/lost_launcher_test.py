@@ -1,0 +1,128 @@
+"""The launching host loses its power in the middle of training: a job daemon that stood by on another
+host goes on with the job, whose journal is in an etcd of three members, one of them on the host that is
+lost. The hosts share nothing; see separate_hosts.py."""
+
+import json
+import os
+import pathlib
+import subprocess
+import time
+import unittest
+
+import shared  # noqa: F401 (finds what follows)
+import tally
+from etcd import Certificates, Etcd, needs_etcd
+from harness import ANTDT, await_true, needs_trainer, processes_of
+from separate_hosts import INSIDE, LAUNCHER, SeparateHosts, run_inside
+
+RECORDS, EPOCHS = 60000, 2
+EXTRA = """
+[failure]
+host_lost_after = "10s"
+[checkpoint]
+every = "2s"
+"""
+
+
+@needs_etcd
+@needs_trainer
+@unittest.skipUnless(INSIDE in os.environ, "runs in namespaces of its own only")
+class LostLauncher(SeparateHosts):
+    def setUp(self):
+        super().setUp()
+        self.b, self.c = self.add_host("hostb"), self.add_host("hostc")
+        certificates = Certificates(self.dir / "certificates",
+                                    [LAUNCHER, self.b.address, self.c.address])
+        self.etcd = Etcd(self.dir / "etcd", certificates=certificates,
+                         places=[(LAUNCHER, []), (self.b.address, self.b.enter()),
+                                 (self.c.address, self.c.enter())])
+        self.addCleanup(self.etcd.stop)
+
+    def job(self, workers=2, delay="20ms"):
+        store = (f'store = "{self.etcd.url}"\nstore_ca = "{self.etcd.certificates.ca}"\n'
+                 f'store_cert = "{self.etcd.client_certificate}"\nstore_key = "{self.etcd.client_key}"\n')
+        text = tally.job(workers=workers, records=RECORDS, epochs=EPOCHS, delay=delay,
+                         extra=self.cluster(self.b, self.c) + store + EXTRA)
+        return self.write("job.toml", text.replace(
+            'command = ["antdt-trainer"]',
+            'command = ["antdt-trainer"]\nresources = { cpus = 1 }'))
+
+    def processes_of_launcher(self):
+        """The launching host's processes of the job."""
+        others = {pid for host in self.hosts.values() for pid in host.processes()}
+        return [pid for pid, command in processes_of(str(self.runs))
+                if pid not in others and "/bin/antdt" in command]
+
+    def power_off(self, process):
+        self.cut_launcher()
+        self.etcd.kill(0)
+        def none_left():
+            for pid in self.processes_of_launcher():
+                self.kill(pid)
+            return not self.processes_of_launcher()
+        await_true(none_left, 20, "the launching host is dead")
+        process.wait(10)
+
+    def ask(self, host, *args):
+        """A command of antdt on another host."""
+        done = subprocess.run([*host.enter(), ANTDT, *map(str, args)], env=host.env, cwd=self.dir,
+                              capture_output=True, text=True, timeout=60)
+        return done
+
+    def status_on(self, host, run_dir):
+        done = self.ask(host, "status", run_dir, "--json")
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def await_standbys(self, run_dir, count):
+        await_true(lambda: sum("stands by" in e for e in self.events(run_dir, "standby")) >= count, 30,
+                   f"{count} job daemons stand by")
+
+    def successor(self, run_dir, incarnation):
+        """(host, status) of the job daemon of that incarnation."""
+        for host in self.hosts.values():
+            status = self.status_on(host, run_dir)
+            if status and status["incarnation"] == incarnation:
+                return host, status
+        return None
+
+    def test_training_goes_on_from_another_host(self):
+        process, run_dir = self.launch(self.job())
+        self.await_training(run_dir, samples=RECORDS // 10)
+        self.await_standbys(run_dir, 2)
+        before = self.status(run_dir)
+        begun = time.monotonic()
+        self.power_off(process)
+        host, status = await_true(lambda: self.successor(run_dir, 2), 30, "a job daemon answers")
+        print(f"a job daemon on {host.name} answered {time.monotonic() - begun:.1f} s after the power "
+              "was cut", flush=True)
+        self.assertEqual({w["pid"] for w in status["workers"]}, {w["pid"] for w in before["workers"]},
+                         "survivors keep computing")
+        def ended():
+            path = host.path(run_dir / "summary.json")
+            return json.loads(path.read_text()) if path.exists() else None
+        summary = await_true(ended, 180, "the job ends")
+        self.assertEqual(summary["state"], "done")
+        self.assertEqual((summary["incarnations"], summary["generations"], summary["lineages"]),
+                         (2, 1, 1))
+        found = tally.counts(host.path(run_dir))
+        self.assertEqual({i: c for i, c in enumerate(found) if c != EPOCHS}, {})
+        audit = self.ask(host, "data", "audit", run_dir, "--json")
+        self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
+        await_true(lambda: all(set(h.processes()) <= {h.agent.pid} for h in self.hosts.values()), 20,
+                   "nothing is left of the job")
+
+        # The launching host is back: it knows that the job is done.
+        self.join_launcher()
+        self.etcd.start(0)
+        self.etcd.await_healthy()
+        audit = self.antdt("data", "audit", run_dir, "--json")
+        self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
+
+
+class InNamespaces(unittest.TestCase):
+    def test_the_launching_host_may_be_lost(self):
+        run_inside(self, __file__, "LostLauncher")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -42,10 +42,10 @@ struct Options {
   // An earlier daemon of the job began well, so no setting of the user's is to be judged again.
   bool is_restart = false;
   std::string version = {};  // of AntDT
-  // Of a job daemon that stood by: the number of its host among the job's, and the lock of its
+  // Of a job daemon that stood by: the number of its host among the job's, and what keeps its
   // directory of sockets.
   std::optional<std::uint32_t> standby = {};
-  std::shared_ptr<FileLock> socket_lock = {};
+  std::shared_ptr<void> socket_directory = {};
 };
 
 struct Shell {

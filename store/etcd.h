@@ -52,10 +52,14 @@ struct Delete {
 };
 using Change = std::variant<Put, Delete>;
 
-// Carried out as a whole if `key` was written last by `revision` (0: does not exist), else not.
-struct GuardedChange {
+// That `key` was written last by `revision`; 0: does not exist.
+struct Guard {
   std::string key;
   Revision revision = 0;
+};
+// Carried out as a whole if all guards hold, else not.
+struct GuardedChange {
+  std::vector<Guard> guards;
   std::vector<Change> changes;
 };
 struct ChangeAnswer {

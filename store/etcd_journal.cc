@@ -196,6 +196,11 @@ class EtcdJournal final : public JournalStore {
   tl::unexpected<Error> not_ours() const;
   // Carries out the changes under the lock, however long that takes.
   Result<Revision> write(std::vector<Change> changes);
+  // The same for a put that must not be repeated: only if its key is as `before` says.
+  Result<Revision> write_once(const Put& put, Revision before, std::vector<Change> more);
+  // What `request` answers, tried again until etcd answers.
+  template <class Request>
+  auto until_answered(Request request) -> decltype(request());
   // Writes the pieces if there must be any; then `key` is ready to be put with the value returned.
   Result<std::string> write_pieces(const StoredBody& body, std::string_view bytes,
                                    const std::string& pieces);
@@ -208,7 +213,7 @@ class EtcdJournal final : public JournalStore {
   std::unique_ptr<HeldLease> held_;
   LeaseId lease_ = 0;
   Revision lock_written_ = 0;
-  Revision snapshot_written_ = 0;  // by this incarnation
+  Revision snapshot_written_ = 0;  // 0: there is none
   Incarnation incarnation_;
   std::string trouble_;  // that was told last
 };
@@ -251,14 +256,14 @@ Result<bool> EtcdJournal::try_to_take(const Meta& found, Incarnation incarnation
       fmt::format("{}\n{}\n{:08x}{:08x}", options_.holder, options_.file_lock, random(), random());
   const std::string next = fmt::format("{} {}", kFormat, incarnation);
   const auto taken = etcd_->change(
-      {keys_.meta(), found.written, {Put{keys_.meta(), next}, Put{keys_.lock(), mine, lease}}});
+      {{{keys_.meta(), found.written}}, {Put{keys_.meta(), next}, Put{keys_.lock(), mine, lease}}});
   bool is_ours = taken && taken->done;
   Revision written = taken ? taken->revision : 0;
   if (!taken && taken.error().kind == ErrorKind::kUnreachable) {
     ANTDT_TRY(const auto lock, query_one(*etcd_, keys_.lock()));
     is_ours = lock && lock->value == mine;
     written = is_ours ? lock->changed : 0;
-  } else if (!taken) {
+  } else if (!taken && taken.error().kind != ErrorKind::kRefused) {  // refused: the lease has ended
     return tl::unexpected<Error>(taken.error());
   }
   if (!is_ours) {
@@ -311,7 +316,11 @@ Status EtcdJournal::take_over() {
   }
 }
 
-Result<StoredJournal> EtcdJournal::read() { return read_at(*etcd_, keys_, 0); }
+Result<StoredJournal> EtcdJournal::read() {
+  ANTDT_TRY(const auto snapshot, query_one(*etcd_, keys_.snapshot()));
+  if (snapshot) snapshot_written_ = snapshot->changed;
+  return read_at(*etcd_, keys_, 0);
+}
 
 tl::unexpected<Error> EtcdJournal::not_ours() const {
   return fail(ErrorKind::kRefused,
@@ -320,12 +329,18 @@ tl::unexpected<Error> EtcdJournal::not_ours() const {
               incarnation_);
 }
 
-Status EtcdJournal::renew() {
+template <class Request>
+auto EtcdJournal::until_answered(Request request) -> decltype(request()) {
   for (;; options_.wait(kRetryAfter)) {
-    Status renewed = try_to_renew();
-    if (renewed || renewed.error().kind != ErrorKind::kUnreachable) return renewed;
-    say_once(trouble_, kStandsStill + renewed.error().message);
+    auto answer = request();
+    if (answer) trouble_.clear();
+    if (answer || answer.error().kind != ErrorKind::kUnreachable) return answer;
+    say_once(trouble_, kStandsStill + answer.error().message);
   }
+}
+
+Status EtcdJournal::renew() {
+  return until_answered([this] { return try_to_renew(); });
 }
 
 // Who takes the job over writes meta and lock in one transaction, so meta alone says whether that
@@ -342,23 +357,27 @@ Status EtcdJournal::try_to_renew() {
 }
 
 Result<Revision> EtcdJournal::write(std::vector<Change> changes) {
-  GuardedChange change{keys_.lock(), lock_written_, std::move(changes)};
   for (;;) {
-    const auto answer = etcd_->change(change);
-    if (answer && answer->done) {
-      trouble_.clear();
-      return answer->revision;
-    }
-    if (answer) {
-      ANTDT_RETURN_IF_ERROR(renew());
-      change.revision = lock_written_;
-      continue;
-    }
-    if (answer.error().kind != ErrorKind::kUnreachable) {
-      return tl::unexpected<Error>(answer.error());
-    }
-    say_once(trouble_, kStandsStill + answer.error().message);
-    options_.wait(kRetryAfter);
+    ANTDT_TRY(const ChangeAnswer answer, until_answered([&] {
+                return etcd_->change({{{keys_.lock(), lock_written_}}, changes});
+              }));
+    if (answer.done) return answer.revision;
+    ANTDT_RETURN_IF_ERROR(renew());
+  }
+}
+
+Result<Revision> EtcdJournal::write_once(const Put& put, Revision before,
+                                         std::vector<Change> more) {
+  more.emplace_back(put);
+  for (;;) {
+    ANTDT_TRY(const ChangeAnswer answer, until_answered([&] {
+                return etcd_->change({{{keys_.lock(), lock_written_}, {put.key, before}}, more});
+              }));
+    if (answer.done) return answer.revision;
+    // Perhaps an earlier attempt was carried out, and its answer was lost.
+    ANTDT_TRY(const auto found, until_answered([&] { return query_one(*etcd_, put.key); }));
+    if (found && found->changed != before && found->value == put.value) return found->changed;
+    ANTDT_RETURN_IF_ERROR(renew());
   }
 }
 
@@ -395,9 +414,9 @@ Status EtcdJournal::replace_snapshot(std::uint64_t through, std::uint64_t checks
   ANTDT_TRY(const std::string value,
             write_pieces({through, checksum, {}}, bytes, keys_.pieces_of_snapshot(through)));
   ANTDT_TRY(const Revision written,
-            write({Put{keys_.snapshot(), value}, Delete{keys_.turns_to(through)},
-                   Delete{keys_.turn_pieces_to(through)},
-                   Delete{keys_.snapshot_pieces_before(through)}}));
+            write_once({keys_.snapshot(), value}, snapshot_written_,
+                       {Delete{keys_.turns_to(through)}, Delete{keys_.turn_pieces_to(through)},
+                        Delete{keys_.snapshot_pieces_before(through)}}));
   const Revision previous = std::exchange(snapshot_written_, written);
   if (previous == 0) return {};
   // Without it etcd only keeps more than it needs to. kRefused: somebody else compacted further.

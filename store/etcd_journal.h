@@ -30,9 +30,12 @@
 // the run directory's lock file, which only one process can hold, is the same.
 //
 // When etcd does not answer. A write may have been carried out or not; the same write is tried
-// again until etcd answers, which does no harm if it was: the key gets the same value. A write that
-// arrives later still can only bring back a turn, or a piece, that a snapshot has deleted. Readers
-// ignore turns that the snapshot contains, and the next snapshot deletes them.
+// again until etcd answers, and one that arrives later still does no harm:
+//   - A turn, a file or a piece gets the same value again. If a snapshot has deleted it meanwhile,
+//     it is there again; readers ignore turns that the snapshot contains, and the next snapshot
+//     deletes them.
+//   - A snapshot would bring back one whose turns are gone. So it is written only if the snapshot
+//     is still the one before it.
 //
 // What etcd keeps of former revisions is compacted up to the previous snapshot, after each
 // snapshot.

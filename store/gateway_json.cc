@@ -107,12 +107,15 @@ std::string first_line_of(std::string_view text) {
 }  // namespace
 
 std::string change_json(const GuardedChange& change) {
-  std::string changes;
-  for (const Change& one : change.changes)
+  std::string guards, changes;
+  for (const Guard& one : change.guards) {
+    guards += fmt::format(R"({}{{"key":"{}","target":"MOD","result":"EQUAL","mod_revision":"{}"}})",
+                          guards.empty() ? "" : ",", to_base64(one.key), one.revision);
+  }
+  for (const Change& one : change.changes) {
     changes += (changes.empty() ? "" : ",") + one_change(one);
-  return fmt::format(
-      R"({{"compare":[{{"key":"{}","target":"MOD","result":"EQUAL","mod_revision":"{}"}}],"success":[{}]}})",
-      to_base64(change.key), change.revision, changes);
+  }
+  return fmt::format(R"({{"compare":[{}],"success":[{}]}})", guards, changes);
 }
 
 std::string query_json(const Query& query) {

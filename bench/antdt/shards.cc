@@ -35,7 +35,8 @@ Result<launcher::JobConfig> make_config(const ShardsOptions& options, std::int64
       "[logs]\nmax = \"64MiB\"\n",
       options.clients, options.shards * kShardRecords, kShardRecords);
   ANTDT_TRY(launcher::JobConfig config,
-            launcher::load_text(text, std::filesystem::current_path() / "bench-shards.toml"));
+            launcher::load_text(text, std::filesystem::current_path() / "bench-shards.toml",
+                                options.set));
   config.job.id = "bench-shards-" + new_ulid();
   config.data.shard_records = kShardRecords;
   // The job starts no worker: the clients come by themselves.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/result.h"
 
@@ -16,6 +17,7 @@ struct ShardsOptions {
   std::uint64_t shards = 1'000'000'000;  // shards in the data set
   bool through_agent = false;            // the clients' messages are relayed by an agent
   bool echo = false;                     // measure a server that does nothing instead: the limit
+  std::vector<std::string> set;          // KEY=VALUE: changes of the job, as for antdt run
   std::string directory;  // where the run (and its journal) is made; empty: $TMPDIR or /tmp
 };
 

@@ -116,6 +116,7 @@ int main(int argc, char** argv) {
   antdt::EventLoop loop(clock);
   antdt::transport::Context context;
   auto daemon = flags.begin(loop, real, context, options);
+  if (!daemon && daemon.error().kind == antdt::ErrorKind::kAborted) return 0;
   if (!daemon) {
     antdt::log_error("{}", daemon.error().message);
     std::fprintf(stderr, "antdt-jobd: %s\n", daemon.error().message.c_str());

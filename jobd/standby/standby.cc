@@ -2,7 +2,8 @@
 
 #include <unistd.h>
 
-#include <thread>
+#include <csignal>
+#include <filesystem>
 #include <utility>
 
 #include "core/log/log.h"
@@ -43,11 +44,46 @@ Result<launcher::JobConfig> lay_files(store::Etcd& etcd, const StandbyOptions& s
 }
 
 // The private directory of a job's sockets on this host, with the lock that keeps others from
-// removing it.
-Result<FileLock> make_socket_directory(const std::string& directory) {
-  ANTDT_RETURN_IF_ERROR(ensure_private_directory(directory));
-  ANTDT_RETURN_IF_ERROR(make_directories(directory + "/state", 0700));
-  return FileLock::acquire(launcher::private_agent_lock(directory));
+// removing it. It is removed with this object.
+class SocketDirectory {
+ public:
+  static Result<std::shared_ptr<void>> make(const std::string& path) {
+    ANTDT_RETURN_IF_ERROR(ensure_private_directory(path));
+    ANTDT_RETURN_IF_ERROR(make_directories(path + "/state", 0700));
+    ANTDT_TRY(FileLock lock, FileLock::acquire(launcher::private_agent_lock(path)));
+    return std::make_shared<SocketDirectory>(path, std::move(lock));
+  }
+  SocketDirectory(std::string path, FileLock lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
+  ~SocketDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  SocketDirectory(const SocketDirectory&) = delete;
+  SocketDirectory& operator=(const SocketDirectory&) = delete;
+
+ private:
+  std::string path_;
+  FileLock lock_;
+};
+
+// The signals that end a process in good order.
+sigset_t ending_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+// kAborted if one of them comes meanwhile.
+Status wait_unless_ended(Duration time) {
+  const sigset_t signals = ending_signals();
+  const auto ns = std::chrono::nanoseconds(time).count();
+  const timespec wait{ns / 1'000'000'000, ns % 1'000'000'000};
+  const int signal = ::sigtimedwait(&signals, nullptr, &wait);
+  if (signal < 0) return {};
+  return fail(ErrorKind::kAborted, "signal {} while it stood by", signal);
 }
 
 Status write_control_of(const launcher::JobConfig& config, const Options& options) {
@@ -64,7 +100,7 @@ Status write_control_of(const launcher::JobConfig& config, const Options& option
 // Returns when the lock is free. kUsage if etcd has no such job any more.
 Status await_free_lock(store::Etcd& etcd, const StandbyOptions& standby) {
   std::string said;
-  for (;; std::this_thread::sleep_for(kLookEvery)) {
+  for (;;) {
     const auto job = store::look_at_job(etcd, standby.journal);
     if (job && !job->exists) {
       return fail(ErrorKind::kUsage, "etcd has no job {} any more", standby.journal);
@@ -73,6 +109,7 @@ Status await_free_lock(store::Etcd& etcd, const StandbyOptions& standby) {
     const std::string trouble = job ? "" : job.error().message;
     if (trouble != said) log_warn("{}", trouble.empty() ? "etcd answers again" : trouble);
     said = trouble;
+    ANTDT_RETURN_IF_ERROR(wait_unless_ended(kLookEvery));
   }
 }
 
@@ -81,14 +118,16 @@ Status await_free_lock(store::Etcd& etcd, const StandbyOptions& standby) {
 Result<std::unique_ptr<JobDaemon>> stand_by(EventLoop& loop, const Clock& clock,
                                             transport::Context& context, Options options,
                                             const StandbyOptions& standby) {
+  const sigset_t signals = ending_signals();
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ANTDT_TRY(const auto etcd, store::Client::make(standby.etcd));
   ANTDT_TRY(const std::string root, runtime_directory());
   // What is missing here is better known now than when it is needed.
   ANTDT_TRY(const launcher::JobConfig config, lay_files(*etcd, standby, options));
   ANTDT_RETURN_IF_ERROR(launcher::load_cluster_keys(config.cluster).map([](const auto&) {}));
   options.socket_dir = launcher::socket_directory(root, config.job.id);
-  ANTDT_TRY(FileLock lock, make_socket_directory(options.socket_dir));
-  options.socket_lock = std::make_shared<FileLock>(std::move(lock));
+  launcher::remove_dead(root);
+  ANTDT_TRY(options.socket_directory, SocketDirectory::make(options.socket_dir));
   log_info("stands by for job {}", config.job.id);
   for (;;) {
     ANTDT_RETURN_IF_ERROR(await_free_lock(*etcd, standby));

@@ -35,6 +35,10 @@ class Agent:
         self.test, self.name, self.keys = test, name, keys
         self.port = free_port()
         self.process = None
+        # It stands for a host, which has a directory of sockets of its own.
+        sockets = test.runtime / f"{name}-user"
+        sockets.mkdir(mode=0o700)
+        self.env = dict(test.env, XDG_RUNTIME_DIR=str(sockets))
         self.start()
 
     @property
@@ -48,7 +52,7 @@ class Agent:
              "--state-dir", str(self.test.dir / f"{self.name}-state"), "--host-name", self.name,
              "--socket-dir", str(self.test.runtime / self.name), "--address", "127.0.0.1",
              "--allow-root"],
-            env=self.test.env, stdout=log, stderr=subprocess.STDOUT)
+            env=self.env, stdout=log, stderr=subprocess.STDOUT)
         log.close()
 
     def keep(self):
@@ -65,6 +69,8 @@ class Kills(tally.TallyTest):
     program."""
 
     records, kills = RECORDS, KILLS
+    # how often each kind of fault is drawn
+    weights = {"worker": 10, "stop": 2, "jobd": 3, "agent": 2, "private-agent": 1}
 
     def check_random_kills(self):
         print(f"seed {SEED} (ANTDT_KILL_SEED), {self.kills} kills", flush=True)
@@ -96,8 +102,7 @@ class Kills(tally.TallyTest):
 
     def kill_at_random(self, process, run_dir):
         """Causes `kills` faults; returns how many of each kind."""
-        weights = {"worker": 10, "stop": 2, "jobd": 3, "agent": 2, "private-agent": 1}
-        faults = self.random.choices(list(weights), weights.values(), k=self.kills)
+        faults = self.random.choices(list(self.weights), self.weights.values(), k=self.kills)
         moments = self.moments(process, run_dir, self.random, self.kills,
                                self.records * EPOCHS, self.keep_agents)
         for kind, _ in zip(faults, moments):

@@ -193,6 +193,33 @@ TEST_F(EtcdJournalTest, ATurnThatArrivesAfterTheSnapshotThatContainsItIsIgnored)
   EXPECT_EQ(cluster.count_below("/turn/"), 0U);
 }
 
+TEST_F(EtcdJournalTest, ASnapshotThatArrivesAfterTheNextOneDoesNothing) {
+  Journal journal = open();
+  ASSERT_TRUE(write(journal, "a"));
+  cluster.faults = {Fault::kLate};
+  ASSERT_TRUE(journal.snapshot({{"ledger", "first"}}));
+  ASSERT_TRUE(write(journal, "b"));
+  ASSERT_TRUE(journal.snapshot({{"ledger", "second"}}));
+  ASSERT_TRUE(write(journal, "c"));
+  cluster.late();
+  EXPECT_THAT(records(), ElementsAre("snapshot second", "c"));
+}
+
+TEST_F(EtcdJournalTest, ASnapshotOfTheNextIncarnationReplacesThatOfTheOneBefore) {
+  {
+    Journal journal = open();
+    ASSERT_TRUE(write(journal, "a"));
+    ASSERT_TRUE(journal.snapshot({{"ledger", "first"}}));
+  }
+  Journal journal = open();
+  ASSERT_TRUE(write(journal, "b"));
+  cluster.faults = {Fault::kAnswerLost};
+  ASSERT_TRUE(journal.snapshot({{"ledger", "second"}}));
+  ASSERT_TRUE(write(journal, "c"));
+  EXPECT_THAT(records(), ElementsAre("snapshot second", "c"));
+  EXPECT_EQ(journal.incarnation(), Incarnation{2});
+}
+
 TEST_F(EtcdJournalTest, ALeaseThatEndedIsTakenAgainIfNobodyTookTheJobOver) {
   Journal journal = open();
   ASSERT_TRUE(write(journal, "a"));

@@ -54,10 +54,13 @@ struct FakeCluster {
     return count;
   }
 
-  ChangeAnswer carry_out(const std::string& guard, Revision guarded,
-                         const std::vector<Change>& changes) {
-    const auto found = keys.find(guard);
-    if ((found == keys.end() ? 0 : found->second.changed) != guarded) return {false, revision};
+  ChangeAnswer carry_out(const std::vector<Guard>& guards, const std::vector<Change>& changes) {
+    for (const Guard& guard : guards) {
+      const auto found = keys.find(guard.key);
+      if ((found == keys.end() ? 0 : found->second.changed) != guard.revision) {
+        return {false, revision};
+      }
+    }
     for (const Change& change : changes) {  // etcd refuses a lease that it does not know
       const Put* put = std::get_if<Put>(&change);
       if (put != nullptr && put->lease != 0 && !leases.contains(put->lease))
@@ -92,9 +95,9 @@ class FakeEtcd final : public Etcd {
     }
     switch (fault) {
       case FakeCluster::Fault::kNone:
-        return c_.carry_out(change.key, change.revision, change.changes);
+        return c_.carry_out(change.guards, change.changes);
       case FakeCluster::Fault::kAnswerLost:
-        c_.carry_out(change.key, change.revision, change.changes);
+        c_.carry_out(change.guards, change.changes);
         break;
       case FakeCluster::Fault::kLate:
         c_.late_requests.push_back(late(change));
@@ -160,7 +163,7 @@ class FakeEtcd final : public Etcd {
       for (std::size_t i = 0; i < values.size(); ++i) {
         if (auto* put = std::get_if<Put>(&copy.changes[i])) put->value = values[i];
       }
-      cluster.carry_out(copy.key, copy.revision, copy.changes);
+      cluster.carry_out(copy.guards, copy.changes);
     };
   }
   FakeCluster& c_;

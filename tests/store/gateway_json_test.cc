@@ -8,10 +8,12 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(GatewayJson, AChangeIsGuardedByTheRevisionOfOneKey) {
-  const std::string json = change_json({"lock", 7, {Put{"a", "1", 9}, Delete{{"b", "c"}}}});
+TEST(GatewayJson, AChangeIsGuardedByTheRevisionsOfKeys) {
+  const std::string json =
+      change_json({{{"lock", 7}, {"b", 0}}, {Put{"a", "1", 9}, Delete{{"b", "c"}}}});
   EXPECT_EQ(json,
-            R"({"compare":[{"key":"bG9jaw==","target":"MOD","result":"EQUAL","mod_revision":"7"}],)"
+            R"({"compare":[{"key":"bG9jaw==","target":"MOD","result":"EQUAL","mod_revision":"7"},)"
+            R"({"key":"Yg==","target":"MOD","result":"EQUAL","mod_revision":"0"}],)"
             R"("success":[{"request_put":{"key":"YQ==","value":"MQ==","lease":"9"}},)"
             R"({"request_delete_range":{"key":"Yg==","range_end":"Yw=="}}]})");
 }

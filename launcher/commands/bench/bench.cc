@@ -38,6 +38,14 @@ void add_shards(CLI::App& bench, int& exit_code) {
   command->add_flag("--echo", options->shards.echo,
                     "against a server that does nothing: the limit here");
   command
+      ->add_option("--set", options->shards.set,
+                   "KEY=VALUE: change the job, as with antdt run: cluster.store puts the journal "
+                   "into etcd")
+      ->type_name("KEY=VALUE")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  command
       ->add_option("--dir", options->shards.directory,
                    "where the journal is; default the temporary directory")
       ->type_name("DIR");

@@ -2,18 +2,16 @@
 
 import json
 import os
-import random
 import time
 import unittest
 
 import shared  # noqa: F401 (finds what follows)
 import tally
 from etcd import Certificates, Etcd, keys_of, needs_etcd
-from harness import await_true, needs_trainer
+from harness import await_true, needs_trainer, processes_of
+from kills import DELAY, Kills
 
 RECORDS, EPOCHS = 40000, 2
-KILLS = int(os.environ.get("ANTDT_ETCD_KILLS", "8"))
-SEED = int(os.environ.get("ANTDT_KILL_SEED", "0")) or random.randrange(1, 1 << 30)
 
 
 @needs_etcd
@@ -28,46 +26,6 @@ class JournalInEtcd(tally.TallyTest):
         return self.write("job.toml", tally.job(
             workers=2, records=records, epochs=EPOCHS, delay=delay,
             extra=f'[cluster]\nstore = "{etcd.url}"\n{cluster}{extra}'))
-
-    def test_everything_that_is_killed_comes_back_and_the_model_is_exact(self):
-        """Job daemon, workers and members of etcd are killed, one at a time; one member is always
-        down for a while."""
-        print(f"seed {SEED} (ANTDT_KILL_SEED), {KILLS} kills", flush=True)
-        rng = random.Random(SEED)
-        etcd = self.cluster_of()
-        budgets = ("[failure]\nbudgets = { program = 1000, oom = 1000, signal = 1000, hang = 1000, "
-                   "host = 1000, collective = 1000 }\n[checkpoint]\nevery = \"2s\"\n")
-        process, run_dir = self.start_job(self.job(etcd, extra=budgets))
-        down = []
-
-        def strike(kind):
-            if kind == "etcd":
-                while down:
-                    etcd.start(down.pop())
-                etcd.await_healthy()
-                down.append(rng.randrange(3))
-                etcd.kill(down[0])
-                return True
-            if kind == "jobd":
-                pid = self.jobd_pid(run_dir)
-                return pid > 0 and self.kill(pid)
-            status = self.status(run_dir)
-            pids = [w["pid"] for w in status["workers"] if w.get("pid")] if status else []
-            return bool(pids) and self.kill(rng.choice(pids))
-
-        kinds = [("etcd", "jobd", "worker")[i % 3] for i in range(KILLS)]
-        rng.shuffle(kinds)
-        for kind, _ in zip(kinds, self.moments(process, run_dir, rng, KILLS, RECORDS * EPOCHS)):
-            await_true(lambda k=kind: strike(k), 60, f"one to strike: {kind}")
-        summary = self.finish(process, run_dir)
-        self.assertFalse((run_dir / "state.db").exists())
-        self.assertEqual(summary["incarnations"], 1 + kinds.count("jobd"))
-        self.assert_exact(summary, run_dir, RECORDS, EPOCHS)
-        self.assert_nothing_left_but_etcd(etcd)
-
-    def assert_nothing_left_but_etcd(self, etcd):
-        etcd.stop()
-        self.assert_nothing_left()
 
     def test_an_etcd_that_stands_still_is_named_and_harms_nobody(self):
         etcd = self.cluster_of(members=1)
@@ -123,7 +81,6 @@ class JournalInEtcd(tally.TallyTest):
 
     def kill_job(self, process):
         """Everything of the job, as a power failure does it; etcd goes on."""
-        from harness import processes_of
         def none_left():
             found = [p for p in processes_of(str(self.dir)) if "etcd" not in p[1].split(" ", 1)[0]]
             for pid, _ in found:
@@ -171,6 +128,49 @@ class JournalInEtcd(tally.TallyTest):
         self.assertEqual(refused.code, 3, refused.explain())
         self.assertIn(f"cluster.store: etcd ({etcd.clients[0]}) cannot be used", refused.err)
         self.assertFalse(refused.dir.exists())
+
+
+@needs_etcd
+@needs_trainer
+class KillsWithEtcd(Kills):
+    """Processes of all kinds are killed at random, members of etcd among them; of these, one is always
+    down."""
+    kills = int(os.environ.get("ANTDT_ETCD_KILLS", "12"))
+    records = 60000
+    weights = {"worker": 8, "stop": 1, "jobd": 4, "agent": 2, "private-agent": 1, "standby": 2, "etcd": 6}
+
+    def job_with(self, extra):
+        self.etcd = Etcd(self.dir / "etcd")
+        self.addCleanup(self.etcd.stop)
+        self.down = []
+        return self.write("job.toml", tally.job(
+            records=self.records, epochs=EPOCHS, batch=256, delay=DELAY,
+            extra=f'{extra}store = "{self.etcd.url}"\n'))
+
+    @staticmethod
+    def is_worker(command):
+        return command.split(" ", 1)[0].endswith("antdt-trainer")
+
+    def strike(self, kind, run_dir):
+        if kind == "etcd":
+            while self.down:
+                self.etcd.start(self.down.pop())
+            self.etcd.await_healthy()
+            self.down.append(self.random.randrange(3))
+            self.etcd.kill(self.down[0])
+            return True
+        if kind == "standby":
+            found = [pid for pid, command in processes_of(str(self.dir)) if " --standby " in command
+                     and command.split(" ", 1)[0].endswith("antdt-jobd")]
+            return bool(found) and self.kill(self.random.choice(found))
+        return super().strike(kind, run_dir)
+
+    def assert_nothing_left(self):
+        self.etcd.stop()
+        super().assert_nothing_left()
+
+    def test_random_kills_of_everything_lose_nothing(self):
+        self.check_random_kills()
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ bool set_faults(std::string_view name, Faults& f) {
     f.clocks = true;
   }
   if (all || name == "disks") f.journal_full = 1, f.files_full = 1, f.spoil = 1;
+  if (all || name == "store") f.store_still = 2;
   if (all || name == "operators") f.operator_wish = 3;
   if (all || name == "messages")
     f.lose = 0.02, f.duplicate = 0.02, f.reorder = 0.02, f.delay = 0.01;
@@ -73,6 +74,7 @@ void FaultPlan::strike() {
   if (is(f.suspend)) return suspend_a_machine();
   if (is(f.two_daemons)) return start_a_second_daemon();
   if (is(f.journal_full)) return fill_the_journals_disk();
+  if (is(f.store_still)) return stand_the_store_still();
   if (is(f.files_full)) return fill_the_checkpoints_disk();
   if (is(f.spoil)) return spoil_a_checkpoint();
   wish();
@@ -189,6 +191,26 @@ void FaultPlan::suspend_a_machine() {
   world_.after(how_long, [this, &victim] {
     world_.say("{} wakes up", victim.name());
     victim.wake();
+  });
+}
+
+// The store of the journal does not answer the present daemon. What it asked for may have been
+// carried out all the same, and its lease may end meanwhile, so that a daemon which stood by
+// begins.
+void FaultPlan::stand_the_store_still() {
+  const Daemon* const daemon = on_.daemons.newest();
+  if (daemon == nullptr) return;
+  const Duration how_long = rng_.time(milliseconds(100), seconds(20));
+  const bool carries_out = rng_.chance(0.5);
+  world_.say("fault: the store does not answer incarnation {}{}", daemon->incarnation(),
+             carries_out ? ", and does what it is asked" : "");
+  on_.disk.stand_still({daemon->incarnation(), world_.now() + how_long, carries_out});
+  if (rng_.chance(0.5)) return;
+  world_.after(rng_.time(seconds(1), seconds(10)), [this, of = daemon->incarnation()] {
+    const Daemon* const now = on_.daemons.newest();
+    if (now == nullptr || now->incarnation() != of || on_.daemons.over()) return;
+    world_.say("the lease of incarnation {} ends", of);
+    on_.daemons.make();
   });
 }
 

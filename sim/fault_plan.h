@@ -48,6 +48,7 @@ class FaultPlan {
   void black_out();
   void suspend_a_machine();
   void start_a_second_daemon();
+  void stand_the_store_still();
   void fill_the_journals_disk();
   void fill_the_checkpoints_disk();
   void spoil_a_checkpoint();

@@ -14,7 +14,7 @@ using antdt::sim::RunReport;
 using antdt::sim::Sync;
 
 constexpr const char* kUsage =
-    "usage: sim-run [--seeds N] [--start S] [--faults none|workers|daemon|agents|disks|"
+    "usage: sim-run [--seeds N] [--start S] [--faults none|workers|daemon|agents|disks|store|"
     "operators|messages|programs|data|all] [--sync allreduce|servers|any] [--trace] [--keep-going] "
     "[--transcript "
     "FILE]\n";

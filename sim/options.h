@@ -56,6 +56,7 @@ struct Faults {
   std::uint32_t suspend = 0;        // a machine and its clock stand still
   std::uint32_t two_daemons = 0;    // the next incarnation begins before the last has ended
   std::uint32_t journal_full = 0;   // the disk has no room for the journal
+  std::uint32_t store_still = 0;    // the journal's store does not answer for a while
   std::uint32_t files_full = 0;     // the disk has no room for checkpoints
   std::uint32_t spoil = 0;          // the newest checkpoint is damaged
   std::uint32_t operator_wish = 0;  // evictions, resizes, skips, a stop and a resume
@@ -71,8 +72,8 @@ struct Faults {
 
   [[nodiscard]] std::uint32_t weight() const {
     return worker_kill + worker_hang + worker_slow + daemon_crash + agent_crash + host_crash +
-           partition + blackout + suspend + two_daemons + journal_full + files_full + spoil +
-           operator_wish;
+           partition + blackout + suspend + two_daemons + journal_full + store_still + files_full +
+           spoil + operator_wish;
   }
 };
 
@@ -96,9 +97,9 @@ struct Options {
                                                     // faults
 };
 
-// By name: "none", "workers", "daemon", "agents", "disks", "operators", "messages", "programs"
-// (which skip records, while workers die), "all" of these, and "data" (a job with it cannot complete).
-// Returns false for other names.
+// By name: "none", "workers", "daemon", "agents", "disks", "store", "operators", "messages",
+// "programs" (which skip records, while workers die), "all" of these, and "data" (a job with it
+// cannot complete). Returns false for other names.
 bool set_faults(std::string_view name, Faults& faults);
 
 }  // namespace antdt::sim

@@ -74,7 +74,7 @@ void Daemon::begin() {
 void Daemon::crash() {
   if (!runs()) return;
   // The crash came during the commit: the turn may be on the disk or not, and so may the snapshot.
-  if (turn_ == Turn::kCommits && world_.rng().chance(0.5))
+  if (turn_ >= Turn::kCommits && world_.rng().chance(0.5))
     std::ignore = commit(world_.rng().chance(0.5));
   if (run_.sabotage == Sabotage::kLyingDisk) {
     run_.disk.forget();
@@ -95,7 +95,7 @@ void Daemon::freeze(bool with_its_clock) {
 }
 
 void Daemon::thaw() {
-  clock_.go_on();
+  if (turn_ != Turn::kStandsStill) clock_.go_on();
   process_.thaw();
 }
 
@@ -116,15 +116,39 @@ void Daemon::turn() {
   }
   turn_ = Turn::kCommits;
   if (run_.sabotage == Sabotage::kForgetTurn) outputs_.release();
+  commit_soon();
+}
+
+void Daemon::commit_soon() {
   const bool stalls = world_.rng().chance(0.01);
   const Duration sync = outputs_.pending.empty()
                             ? Duration{}
                             : world_.rng().time(microseconds(100), milliseconds(stalls ? 200 : 1));
-  process_.after(sync, [this] { committed(); });
+  const Disk::Standstill& still = run_.disk.standstill();
+  if (outputs_.pending.empty() || still.of != incarnation_ || world_.now() >= still.until) {
+    return process_.after(sync, [this] { committed(commit()); });
+  }
+  turn_ = Turn::kStandsStill;
+  clock_.stand_still();
+  std::optional<Disk::Wrote> wrote;
+  if (still.carries_out) wrote = commit();
+  process_.after(still.until - world_.now() + sync, [this, wrote] {
+    clock_.go_on();
+    committed(wrote ? *wrote : commit());
+  });
+  give_signs_of_life();
 }
 
-void Daemon::committed() {
-  const Disk::Wrote wrote = commit();
+// As the deputy of the real daemon does while a commit lasts.
+void Daemon::give_signs_of_life() {
+  if (turn_ != Turn::kStandsStill) return;
+  for (const std::string& host : run_.hosts) {
+    if (contacts_.welcome(host)) outside_.to_agent(host, {incarnation_, wire::Heartbeat{}});
+  }
+  process_.after(milliseconds(500), [this] { give_signs_of_life(); });
+}
+
+void Daemon::committed(Disk::Wrote wrote) {
   if (wrote != Disk::Wrote::kDone) {
     end(wrote == Disk::Wrote::kNoRoom ? "has no room for its journal" : "was taken over");
     return outside_.died();

@@ -86,7 +86,9 @@ class Daemon {
   void begin();
   void soon(Job job);
   void turn();
-  void committed();
+  void commit_soon();
+  void give_signs_of_life();
+  void committed(Disk::Wrote wrote);
   [[nodiscard]] Disk::Wrote commit(bool with_snapshot = true);
   void end(const char* why);
   void pause_if_disk_is_full();
@@ -113,7 +115,8 @@ class Daemon {
   ctl::AgentContacts contacts_;
   DaemonOutputs outputs_{*this};
   std::deque<Job> inbox_;
-  enum class Turn { kNone, kRuns, kCommits };
+  // kStandsStill: it waits for a commit, and so does its clock (core/standstill_clock.h).
+  enum class Turn { kNone, kRuns, kCommits, kStandsStill };
   Turn turn_ = Turn::kNone;
   ctl::job::SkipList skips_;
   std::vector<ctl::job::Skip> declared_;  // in this turn

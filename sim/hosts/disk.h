@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/ids.h"
 #include "ctl/job/skip_list.h"
 #include "shard_server/journal/journal.h"
@@ -31,6 +32,16 @@ class Disk {
   [[nodiscard]] Wrote snapshot(Incarnation by, std::vector<shard_server::JournalEntry> sections);
   [[nodiscard]] const shard_server::JournalContent& journal() const { return journal_; }
   [[nodiscard]] Incarnation newest() const { return incarnation_; }
+
+  // A store that is no disk (store/etcd_journal.h) may not answer an incarnation for a while. A
+  // write that it was asked for is carried out at once or at the end, and is answered at the end.
+  struct Standstill {
+    Incarnation of;
+    MonoTime until{};
+    bool carries_out = false;
+  };
+  void stand_still(Standstill standstill) { standstill_ = standstill; }
+  [[nodiscard]] const Standstill& standstill() const { return standstill_; }
 
   // Other programs fill the disk, or free it again.
   void set_full(bool full) { full_ = full; }
@@ -57,6 +68,7 @@ class Disk {
   const bool fences_;
   Incarnation incarnation_;
   shard_server::JournalContent journal_;
+  Standstill standstill_;
   bool full_ = false;
   bool ballast_ = true;
   std::uint64_t spare_ = 0;  // writes for which the freed ballast still has room

@@ -148,6 +148,12 @@ TEST(InvariantsTest, AnOlderIncarnationThatStillWritesIsSeen) {
       {"a replay comes to the same state", "monotone", "the journal can be replayed", "one hand"});
 }
 
+TEST(InvariantsTest, AnOlderIncarnationThatWritesWhenTheStoreAnswersAgainIsSeen) {
+  expect_seen(
+      Sabotage::kNoFence, "store", 200,
+      {"a replay comes to the same state", "monotone", "the journal can be replayed", "one hand"});
+}
+
 TEST(InvariantsTest, GrantingASkippedRecordIsDetected) {
   expect_seen(Sabotage::kForgetSkip, "operators", 60, {"skipped"});
 }

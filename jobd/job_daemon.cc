@@ -54,6 +54,14 @@ Result<OpenedJournal> open_journal(const RunJournal& run_journal, const FileLock
   return OpenedJournal{std::move(journal), std::move(content), from_checkpoint && is_new};
 }
 
+// Where hosts share the run directory, a file server may keep the lock of a lost host for minutes.
+// So a job daemon that stood by has a lock of its own; the lease says which of them has the job.
+std::string lock_path(const Options& options) {
+  if (!options.standby) return options.run_dir + "/jobd.lock";
+  return fmt::format("{}/jobd.{}{}.lock", options.run_dir, ctl::standby::kStandby,
+                     *options.standby);
+}
+
 // What a job daemon on another host needs to go on with the job.
 Status keep_files(shard_server::Journal& journal, const std::string& run_dir) {
   for (const char* name : {"job.json", "data.json"}) {
@@ -67,7 +75,7 @@ Status keep_files(shard_server::Journal& journal, const std::string& run_dir) {
 
 Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, const Clock& clock,
                                                    transport::Context& context, Options options) {
-  ANTDT_TRY(FileLock lock, FileLock::acquire(options.run_dir + "/jobd.lock"));
+  ANTDT_TRY(FileLock lock, FileLock::acquire(lock_path(options)));
   ANTDT_TRY(launcher::JobConfig config, launcher::load_effective(options.run_dir));
   ANTDT_TRY(const DataFound data, load_data_found(options.run_dir));
   ANTDT_TRY(const auto request, launcher::read_resume_request(options.run_dir));

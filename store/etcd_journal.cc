@@ -287,7 +287,7 @@ Status EtcdJournal::take_over() {
       const bool has_ended = !options_.file_lock.empty() && lock.file_lock == options_.file_lock;
       if (present->lock && !has_ended) {
         if (!options_.waits_for_lease || held_by_another > options_.lease + options_.patience) {
-          return fail(ErrorKind::kRefused,
+          return fail(ErrorKind::kAborted,
                       "the job daemon on {} runs this job and is alive: watch the job there, or "
                       "stop it there before it is resumed here",
                       lock.holder);
@@ -446,7 +446,8 @@ Result<JobInEtcd> look_at_job(Etcd& etcd, const std::string& job) {
   const Keys keys(job);
   ANTDT_TRY(const auto meta, query_one(etcd, keys.meta()));
   ANTDT_TRY(const auto lock, query_one(etcd, keys.lock()));
-  return JobInEtcd{meta.has_value(), lock ? read_lock(lock->value).holder : ""};
+  const LockValue held = lock ? read_lock(lock->value) : LockValue{};
+  return JobInEtcd{meta.has_value(), held.holder, held.file_lock};
 }
 
 Result<std::string> read_run_file(Etcd& etcd, const std::string& job, const std::string& name) {

@@ -68,7 +68,7 @@ struct EtcdJournalOptions {
   std::function<void(const std::string&)> tell;  // a line for the log
 };
 
-// Errors: kUnreachable if etcd does not answer; kRefused if another job daemon holds the lock and
+// Errors: kUnreachable if etcd does not answer; kAborted if another job daemon holds the lock and
 // stays alive; kUsage if etcd does not let this client write; kCorrupt.
 [[nodiscard]] Result<std::unique_ptr<shard_server::JournalStore>> open_etcd_journal(
     std::unique_ptr<Etcd> etcd, EtcdJournalOptions options);
@@ -78,7 +78,8 @@ struct EtcdJournalOptions {
 
 struct JobInEtcd {
   bool exists = false;
-  std::string holder;  // of the lock; empty: nobody
+  std::string holder;     // of the lock; empty: nobody
+  std::string file_lock;  // the holder's
 };
 [[nodiscard]] Result<JobInEtcd> look_at_job(Etcd& etcd, const std::string& job);
 // The newest that keep_file() kept. kCorrupt if there is none.

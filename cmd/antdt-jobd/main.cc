@@ -33,6 +33,7 @@ bool is_restart() {
 // The exit code for a daemon that could not begin. The first one's error is for the user, who is
 // waiting, to mend. Later the job is presumed healthy, and such an error must not end it.
 int exit_code_of(const antdt::Error& error) {
+  if (error.kind == antdt::ErrorKind::kAborted) return 3;  // another host has the job
   if (is_restart()) return kTryAgain;
   switch (error.kind) {
     case antdt::ErrorKind::kUsage:
@@ -62,6 +63,10 @@ struct Flags {
     app.add_option("--store-user", etcd.user, "The same for cluster.store_user");
     app.add_option("--store-password-file", etcd.password_file,
                    "The same for cluster.store_password_file");
+  }
+  // While it stood by, as happens when the job is over.
+  [[nodiscard]] bool was_ended(const antdt::Error& error) const {
+    return !standby.journal.empty() && error.kind == antdt::ErrorKind::kAborted;
   }
   antdt::Result<std::unique_ptr<antdt::jobd::JobDaemon>> begin(antdt::EventLoop& loop,
                                                                const antdt::Clock& clock,
@@ -116,7 +121,7 @@ int main(int argc, char** argv) {
   antdt::EventLoop loop(clock);
   antdt::transport::Context context;
   auto daemon = flags.begin(loop, real, context, options);
-  if (!daemon && daemon.error().kind == antdt::ErrorKind::kAborted) return 0;
+  if (!daemon && flags.was_ended(daemon.error())) return 0;
   if (!daemon) {
     antdt::log_error("{}", daemon.error().message);
     std::fprintf(stderr, "antdt-jobd: %s\n", daemon.error().message.c_str());

@@ -20,6 +20,8 @@
 namespace antdt::jobd {
 namespace {
 
+constexpr const char* kLockName = "jobd.lock";
+
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 std::optional<EtcdAddress> etcd_of(const launcher::ClusterSection& cluster) {
@@ -31,10 +33,10 @@ std::optional<EtcdAddress> etcd_of(const launcher::ClusterSection& cluster) {
 }
 
 // Equal only for the same file in the same run of this machine's system.
-std::string identity_of(const FileLock& lock) {
+std::string identity_of(const std::string& lock_file) {
   struct stat about {};
   const auto boot = read_file("/proc/sys/kernel/random/boot_id");
-  if (!boot || ::stat(lock.path().c_str(), &about) != 0) return {};
+  if (!boot || ::stat(lock_file.c_str(), &about) != 0) return {};
   return fmt::format("{} {}:{}", boot->substr(0, boot->find('\n')), about.st_dev, about.st_ino);
 }
 
@@ -94,12 +96,15 @@ std::string RunJournal::place() const {
 
 bool RunJournal::may_exist() const { return etcd_ || exists(file()); }
 
-std::string RunJournal::holder() const {
+std::string RunJournal::holder_elsewhere() const {
   if (!etcd_) return {};
   const auto client = store::Client::make(*etcd_);
   if (!client) return {};
   const auto job = store::look_at_job(**client, name_in_etcd());
-  return job ? job->holder : std::string();
+  if (!job) return {};
+  const bool was_here =
+      !job->file_lock.empty() && job->file_lock == identity_of(run_dir_ + "/" + kLockName);
+  return was_here ? std::string() : job->holder;
 }
 
 Status RunJournal::check() const {
@@ -127,7 +132,7 @@ Result<std::unique_ptr<shard_server::JournalStore>> RunJournal::open(Incarnation
   options.job = name_in_etcd();
   options.where = to_string(*etcd_);
   options.holder = this_process();
-  options.file_lock = identity_of(lock);
+  options.file_lock = identity_of(lock.path());
   options.lease = lease_;
   options.waits_for_lease = !is_standby;
   options.first_incarnation = first;

@@ -24,7 +24,7 @@ class RunJournal {
   [[nodiscard]] Status check() const;
   // Begins an incarnation: `first` if the journal is new. `lock` is the run's, which the caller
   // holds: so an earlier job daemon of this run on this host has ended, and its lease need not be
-  // waited for. `is_standby`: another host's lease is not waited for either (kRefused).
+  // waited for. `is_standby`: another host's lease is not waited for either (kAborted).
   [[nodiscard]] Result<std::unique_ptr<shard_server::JournalStore>> open(Incarnation first,
                                                                          const FileLock& lock,
                                                                          bool is_standby) const;
@@ -43,9 +43,9 @@ class RunJournal {
   [[nodiscard]] std::string place() const;
   // The name of the journal in etcd.
   [[nodiscard]] std::string name_in_etcd() const;
-  // Who holds it in etcd, "host h1, process 17"; empty for nobody, a file, or an etcd that does not
-  // answer.
-  [[nodiscard]] std::string holder() const;
+  // Who holds it in etcd, if that is no job daemon of this run directory on this host: "host h1,
+  // process 17". Empty for nobody, a file, or an etcd that does not answer.
+  [[nodiscard]] std::string holder_elsewhere() const;
 
  private:
   [[nodiscard]] std::string file() const { return state_dir_ + "/state.db"; }

@@ -139,7 +139,7 @@ Result<std::unique_ptr<JobDaemon>> stand_by(EventLoop& loop, const Clock& clock,
     }
     // Another one was faster, or etcd does not answer.
     const ErrorKind kind = daemon.error().kind;
-    if (kind != ErrorKind::kRefused && kind != ErrorKind::kUnreachable) return daemon;
+    if (kind != ErrorKind::kAborted && kind != ErrorKind::kUnreachable) return daemon;
     log_warn("{}", daemon.error().message);
   }
 }

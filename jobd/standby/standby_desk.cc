@@ -111,7 +111,9 @@ void StandbyDesk::start(const ctl::standby::StartStandby& effect) {
                    "--run-dir",
                    options.run_dir,
                    "--state-dir",
-                   options.state_dir};
+                   options.state_dir,
+                   "--log-file",
+                   fmt::format("{}/jobd.{}.log", options.run_dir, effect.member.worker)};
   const launcher::ClusterSection& cluster = config.cluster;
   for (const auto& [flag, value] : {std::pair{"--store", cluster.store},
                                     {"--store-ca", cluster.store_ca},

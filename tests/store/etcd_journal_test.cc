@@ -260,7 +260,7 @@ TEST_F(EtcdJournalTest, OfAHolderThatComesBackAndOfOneThatSawTheLockFreeOneGetsI
     }
   };
   JournalContent content;
-  EXPECT_EQ(open(options("boot 3:4"), content).error().kind, ErrorKind::kRefused);
+  EXPECT_EQ(open(options("boot 3:4"), content).error().kind, ErrorKind::kAborted);
   EXPECT_TRUE(write(before, "b"));
 }
 
@@ -313,7 +313,7 @@ TEST_F(EtcdJournalTest, AJobDaemonThatStaysAliveIsNotDeposedByAnotherHost) {
   JournalContent content;
   const auto other_host = open(options("boot 3:4"), content);
   ASSERT_FALSE(other_host);
-  EXPECT_EQ(other_host.error().kind, ErrorKind::kRefused);
+  EXPECT_EQ(other_host.error().kind, ErrorKind::kAborted);
   EXPECT_THAT(other_host.error().message, HasSubstr("host h1, process 17 runs this job"));
   EXPECT_TRUE(write(alive, "a"));
 }
@@ -325,7 +325,7 @@ TEST_F(EtcdJournalTest, AStandbyIsRefusedWhileAnotherHostHoldsTheLock) {
   JournalContent content;
   const auto standby = open(how, content);
   ASSERT_FALSE(standby);
-  EXPECT_EQ(standby.error().kind, ErrorKind::kRefused);
+  EXPECT_EQ(standby.error().kind, ErrorKind::kAborted);
   EXPECT_EQ(waited, Duration::zero());
 }
 
@@ -362,7 +362,7 @@ TEST_F(EtcdJournalTest, OfTwoThatOpenAtOnceOneIsRefused) {
   JournalContent content;
   const auto second = open(how, content);
   ASSERT_FALSE(second);
-  EXPECT_EQ(second.error().kind, ErrorKind::kRefused);
+  EXPECT_EQ(second.error().kind, ErrorKind::kAborted);
   EXPECT_TRUE(write(*third, "a"));
   EXPECT_EQ(third->incarnation(), Incarnation{2});
 }

@@ -166,6 +166,18 @@ std::string listing(const std::string& run_dir) {
   return text;
 }
 
+// Those of job daemons that stood by are jobd.j<host>.log.
+std::vector<std::string> daemon_logs(const std::string& run_dir) {
+  std::vector<std::string> names = {"agent.log", "jobd.log", "hooks.log"};
+  std::error_code error;
+  for (fs::directory_iterator it(run_dir, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (names.size() == kMostLogs) break;
+    if (name.starts_with("jobd.j") && name.ends_with(".log")) names.push_back(name);
+  }
+  return names;
+}
+
 }  // namespace
 
 ReportSources read_run_parts(const std::string& run_dir, std::size_t lines) {
@@ -181,7 +193,7 @@ ReportSources read_run_parts(const std::string& run_dir, std::size_t lines) {
   put_accounts(sources, run_dir);
   sources.parts.push_back({"run-directory.txt", listing(run_dir), PartKind::kText});
   put_lines(sources, run_dir, "events.jsonl", PartKind::kJsonLines, kMostEventBytes, kMostEvents);
-  for (const char* name : {"agent.log", "jobd.log", "hooks.log"}) {
+  for (const std::string& name : daemon_logs(run_dir)) {
     const bool there = ::access(fmt::format("{}/{}", run_dir, name).c_str(), F_OK) == 0;
     if (there) put_lines(sources, run_dir, name, PartKind::kText, kMostBytes, lines);
   }

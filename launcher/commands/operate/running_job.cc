@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "core/report/states.h"
-#include "jobd/disk/run_journal.h"
 #include "launcher/commands/show/runs.h"
 
 namespace antdt::cli {
@@ -26,14 +25,7 @@ Result<RunningJob> reach(const std::string& job) {
                 run_dir);
   }
   if (state == RunState::kBrokenOff) {
-    const auto journal = jobd::RunJournal::of_run(run_dir);
-    const std::string holder = journal ? journal->holder() : "";
-    if (!holder.empty()) {
-      return fail(ErrorKind::kUnreachable,
-                  "the job of {} goes on elsewhere: the job daemon on {} has it. Ask there: antdt "
-                  "status {}",
-                  run_dir, holder, run_dir);
-    }
+    ANTDT_RETURN_IF_ERROR(check_not_elsewhere(run_dir));
     return fail(
         ErrorKind::kUnreachable,
         "the run in {} was broken off: nothing of it runs; go on with antdt run --resume {}",
@@ -62,6 +54,7 @@ Status wait_until(RunningJob& job, const std::function<bool(const report::Status
                   job.run_dir);
     }
     if (state == RunState::kBrokenOff) {
+      ANTDT_RETURN_IF_ERROR(check_not_elsewhere(job.run_dir));
       return fail(ErrorKind::kUnreachable, "the job's processes are gone; see {}/agent.log",
                   job.run_dir);
     }

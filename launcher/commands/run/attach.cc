@@ -18,6 +18,7 @@ Result<int> attach(const std::string& run, bool json) {
     case RunState::kEnded:
       return print_summary(run_dir, json);
     case RunState::kBrokenOff:
+      ANTDT_RETURN_IF_ERROR(check_not_elsewhere(run_dir));
       return fail(ErrorKind::kUnreachable,
                   "the run in {} was broken off: its processes are gone and left no summary; go "
                   "on with antdt run --resume {}",

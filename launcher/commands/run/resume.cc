@@ -210,6 +210,7 @@ Result<int> resume(const ResumeOptions& options) {
   const launcher::JobConfig& config = changed.config;
   ANTDT_RETURN_IF_ERROR(check_metrics_address(config));
   const jobd::RunJournal journal(config, run_dir, before.state_dir);
+  ANTDT_RETURN_IF_ERROR(check_not_elsewhere(run_dir));
   ANTDT_RETURN_IF_ERROR(options.from_checkpoint ? check_keeps_checkpoints(config)
                                                 : check_journal(run_dir, journal));
   ANTDT_RETURN_IF_ERROR(check_data(run_dir, config));

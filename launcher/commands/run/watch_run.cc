@@ -40,11 +40,14 @@ Result<int> print_summary(const std::string& run_dir, bool json) {
 
 Result<int> watch_run(transport::Context& context, const WatchRun& run) {
   std::FILE* const out = talk(run.json);
-  ANTDT_TRY(
-      const launcher::WatchEnd end,
+  const auto end =
       launcher::watch(context, {run.run_dir, run.control, run.stop_grace, out,
-                                ::isatty(::fileno(out)) == 1, run.signals_stop, operator_name()}));
-  if (end.signal != 0) return 128 + end.signal;
+                                ::isatty(::fileno(out)) == 1, run.signals_stop, operator_name()});
+  if (!end) {
+    ANTDT_RETURN_IF_ERROR(check_not_elsewhere(run.run_dir));
+    return tl::unexpected<Error>(end.error());
+  }
+  if (end->signal != 0) return 128 + end->signal;
   launcher::finish_agent(run.control);
   return print_summary(run.run_dir, run.json);
 }

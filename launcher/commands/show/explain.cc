@@ -73,6 +73,9 @@ Status explain(const std::string& job, const std::string& worker, bool json) {
       ANTDT_TRY(RunningJob running, reach(input.run_dir));
       ANTDT_RETURN_IF_ERROR(ask_daemon(running, input));
     }
+    if ((*files)->state == RunState::kBrokenOff) {
+      ANTDT_RETURN_IF_ERROR(check_not_elsewhere(input.run_dir));
+    }
   }
   ANTDT_TRY(const launcher::Explanation explanation, launcher::explain(input));
   if (json) {

@@ -15,7 +15,7 @@ from etcd import Certificates, Etcd, needs_etcd
 from harness import ANTDT, await_true, needs_trainer, processes_of
 from separate_hosts import INSIDE, LAUNCHER, SeparateHosts, run_inside
 
-RECORDS, EPOCHS = 60000, 2
+RECORDS, EPOCHS = 40000, 2
 EXTRA = """
 [failure]
 host_lost_after = "10s"
@@ -85,18 +85,8 @@ class LostLauncher(SeparateHosts):
                 return host, status
         return None
 
-    def test_training_goes_on_from_another_host(self):
-        process, run_dir = self.launch(self.job())
-        self.await_training(run_dir, samples=RECORDS // 10)
-        self.await_standbys(run_dir, 2)
-        before = self.status(run_dir)
-        begun = time.monotonic()
-        self.power_off(process)
-        host, status = await_true(lambda: self.successor(run_dir, 2), 30, "a job daemon answers")
-        print(f"a job daemon on {host.name} answered {time.monotonic() - begun:.1f} s after the power "
-              "was cut", flush=True)
-        self.assertEqual({w["pid"] for w in status["workers"]}, {w["pid"] for w in before["workers"]},
-                         "survivors keep computing")
+    def assert_ends_exactly(self, host, run_dir):
+        """The job ends on that host, and each record has entered the model once an epoch."""
         def ended():
             path = host.path(run_dir / "summary.json")
             return json.loads(path.read_text()) if path.exists() else None
@@ -110,6 +100,35 @@ class LostLauncher(SeparateHosts):
         self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
         await_true(lambda: all(set(h.processes()) <= {h.agent.pid} for h in self.hosts.values()), 20,
                    "nothing is left of the job")
+
+    def test_a_launching_host_that_was_cut_off_is_told_where_its_job_is(self):
+        process, run_dir = self.launch(self.job())
+        self.await_training(run_dir, samples=RECORDS // 10)
+        self.await_standbys(run_dir, 2)
+        self.cut_launcher()
+        host, _ = await_true(lambda: self.successor(run_dir, 2), 30, "a job daemon answers")
+        self.join_launcher()
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 3, out + err)
+        self.assertIn("goes on elsewhere: the job daemon on host ", err)
+        refused = self.antdt("run", "--resume", run_dir)
+        self.assertEqual(refused.returncode, 3, refused.stderr)
+        self.assertIn("goes on elsewhere", refused.stderr)
+        self.assert_ends_exactly(host, run_dir)
+
+    def test_training_goes_on_from_another_host(self):
+        process, run_dir = self.launch(self.job())
+        self.await_training(run_dir, samples=RECORDS // 10)
+        self.await_standbys(run_dir, 2)
+        before = self.status(run_dir)
+        begun = time.monotonic()
+        self.power_off(process)
+        host, status = await_true(lambda: self.successor(run_dir, 2), 30, "a job daemon answers")
+        print(f"a job daemon on {host.name} answered {time.monotonic() - begun:.1f} s after the power "
+              "was cut", flush=True)
+        self.assertEqual({w["pid"] for w in status["workers"]}, {w["pid"] for w in before["workers"]},
+                         "survivors keep computing")
+        self.assert_ends_exactly(host, run_dir)
 
         # The launching host is back: it knows that the job is done.
         self.join_launcher()

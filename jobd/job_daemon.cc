@@ -9,6 +9,7 @@
 #include "jobd/disk/run_journal.h"
 #include "jobd/disk/seen_numbers.h"
 #include "jobd/programs/job_spec.h"
+#include "jobd/standby/run_files.h"
 
 namespace antdt::jobd {
 namespace {
@@ -63,10 +64,14 @@ std::string lock_path(const Options& options) {
 }
 
 // What a job daemon on another host needs to go on with the job.
-Status keep_files(shard_server::Journal& journal, const std::string& run_dir) {
+Status keep_files(const launcher::ClusterSection& cluster, const std::string& journal_name,
+                  shard_server::Journal& journal, const std::string& run_dir) {
+  if (cluster.store.empty() || cluster.hosts.empty()) return {};
+  ANTDT_TRY(const transport::KeyPair key, transport::load_key_pair(cluster.keys + "/job.key"));
+  const RunFileSeal seal(key, journal_name);
   for (const char* name : {"job.json", "data.json"}) {
     ANTDT_TRY(const std::string bytes, read_file(fmt::format("{}/{}", run_dir, name)));
-    ANTDT_RETURN_IF_ERROR(journal.keep_file(name, bytes));
+    ANTDT_RETURN_IF_ERROR(journal.keep_file(name, seal.seal(name, bytes)));
   }
   return {};
 }
@@ -82,12 +87,13 @@ Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, const Clock&
   ANTDT_TRY(ctl::JobMachineConfig machine_cfg, machine_config(config, data));
   machine_cfg.ledger.run = options.run_dir;
   ANTDT_TRY(machine_cfg.secret, crypto::Secret::random());
-  ANTDT_TRY(OpenedJournal opened,
-            open_journal(RunJournal(config, options.run_dir, options.state_dir), lock,
-                         options.standby.has_value(), request && request->from_checkpoint,
-                         options.run_dir, config, machine_cfg.ledger));
+  const RunJournal run_journal(config, options.run_dir, options.state_dir);
+  ANTDT_TRY(OpenedJournal opened, open_journal(run_journal, lock, options.standby.has_value(),
+                                               request && request->from_checkpoint, options.run_dir,
+                                               config, machine_cfg.ledger));
   machine_cfg.incarnation = opened.journal.incarnation();
-  ANTDT_RETURN_IF_ERROR(keep_files(opened.journal, options.run_dir));
+  ANTDT_RETURN_IF_ERROR(
+      keep_files(config.cluster, run_journal.name_in_etcd(), opened.journal, options.run_dir));
   HistoryKeeper history(options.state_dir + "/history.db", machine_cfg.ledger.train,
                         opened.journal.incarnation(), config.logs.history_bytes);
   ANTDT_TRY(auto solution, ctl::make_solution(config.control.solution));

@@ -56,6 +56,7 @@ struct Flags {
     antdt::EtcdAddress& etcd = standby.etcd;
     app.add_option("--standby", standby.journal,
                    "Wait until nobody runs the job of this name in etcd, and go on with it");
+    app.add_option("--keys", standby.keys, "With --standby: cluster.keys of the job");
     app.add_option("--store", store, "With --standby: cluster.store of the job");
     app.add_option("--store-ca", etcd.ca, "The same for cluster.store_ca");
     app.add_option("--store-cert", etcd.certificate, "The same for cluster.store_cert");

@@ -10,6 +10,7 @@
 #include "core/os/fs.h"
 #include "core/os/process.h"
 #include "core/os/runtime_dir.h"
+#include "jobd/standby/run_files.h"
 #include "launcher/config/cluster.h"
 #include "launcher/config/config_json.h"
 #include "launcher/start/leftovers.h"
@@ -33,8 +34,11 @@ Result<launcher::JobConfig> lay_files(store::Etcd& etcd, const StandbyOptions& s
                                        options.run_dir + "/checkpoints", options.state_dir}) {
     ANTDT_RETURN_IF_ERROR(make_directories(directory, 0700));
   }
+  ANTDT_TRY(const transport::KeyPair key, transport::load_key_pair(standby.keys + "/job.key"));
+  const RunFileSeal seal(key, standby.journal);
   for (const char* name : kRunFiles) {
-    ANTDT_TRY(const std::string bytes, store::read_run_file(etcd, standby.journal, name));
+    ANTDT_TRY(const std::string sealed, store::read_run_file(etcd, standby.journal, name));
+    ANTDT_TRY(const std::string bytes, seal.open(name, sealed));
     ANTDT_RETURN_IF_ERROR(
         write_file_atomic(fmt::format("{}/{}", options.run_dir, name), bytes, 0600));
   }

@@ -17,6 +17,7 @@ namespace antdt::jobd {
 struct StandbyOptions {
   EtcdAddress etcd;
   std::string journal;  // the job's name in etcd
+  std::string keys;     // cluster.keys of the job
 };
 
 // Returns once this process has the job. `options` lacks the directory of sockets. SIGTERM and

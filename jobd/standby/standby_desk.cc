@@ -115,7 +115,8 @@ void StandbyDesk::start(const ctl::standby::StartStandby& effect) {
                    "--log-file",
                    fmt::format("{}/jobd.{}.log", options.run_dir, effect.member.worker)};
   const launcher::ClusterSection& cluster = config.cluster;
-  for (const auto& [flag, value] : {std::pair{"--store", cluster.store},
+  for (const auto& [flag, value] : {std::pair{"--keys", cluster.keys},
+                                    {"--store", cluster.store},
                                     {"--store-ca", cluster.store_ca},
                                     {"--store-cert", cluster.store_cert},
                                     {"--store-key", cluster.store_key},

@@ -111,6 +111,7 @@ Launcher, agent and job daemon: they start the workers of a training job on\n\
 many machines, hand out its data exactly once, and move work away from\n\
 stragglers.")
 set(CPACK_DEBIAN_ANTDT_PACKAGE_CONTROL_EXTRA ${CMAKE_SOURCE_DIR}/packaging/debian/postinst)
+set(CPACK_DEBIAN_ANTDT_PACKAGE_RECOMMENDS libcurl4)
 set(CPACK_DEBIAN_TRAINER_PACKAGE_NAME antdt-trainer)
 set(CPACK_DEBIAN_TRAINER_PACKAGE_DEPENDS "antdt (= ${PROJECT_VERSION}), libopenblas0-pthread")
 set(CPACK_DEBIAN_TRAINER_DESCRIPTION

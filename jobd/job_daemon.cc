@@ -105,7 +105,7 @@ Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, const Clock&
   std::unique_ptr<JobDaemon> daemon(new JobDaemon(std::move(shell)));
   ANTDT_RETURN_IF_ERROR(daemon->shell_->metrics.listen());
   daemon->start_own_program();
-  ANTDT_RETURN_IF_ERROR(daemon->shell_->skips.read());
+  ANTDT_RETURN_IF_ERROR(daemon->shell_->skips.read(opened.content));
   ANTDT_RETURN_IF_ERROR(daemon->shell_->inbox.listen(context));
   ANTDT_RETURN_IF_ERROR(daemon->begin(request, opened.begins_again));
   ANTDT_RETURN_IF_ERROR(daemon->shell_->hosts.dial_agents(context));

@@ -21,14 +21,19 @@ std::vector<launcher::Skip> for_file(const std::vector<ctl::job::Skip>& skips) {
 
 }  // namespace
 
-Status SkipDesk::read() {
+Status SkipDesk::read(const shard_server::JournalContent& journal) {
   ANTDT_TRY(const std::vector<launcher::Skip> kept, launcher::read_skips(shell_.options.run_dir));
   std::vector<ctl::job::Skip> skips;
   for (const launcher::Skip& s : kept) {
     skips.push_back({Epoch{s.epoch}, {s.from, s.to, s.reason, s.who}, Lineage{s.lineage}});
   }
   skips_ = ctl::job::SkipList(std::move(skips));
-  return {};
+  return skips_.learn(journal);
+}
+
+void SkipDesk::add_section(std::vector<shard_server::JournalEntry>& sections) const {
+  std::string record = skips_.record();
+  if (!record.empty()) sections.push_back({std::string(ctl::job::kSkipRecord), std::move(record)});
 }
 
 void SkipDesk::declare() {

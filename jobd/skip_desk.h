@@ -18,10 +18,15 @@ class SkipDesk {
  public:
   explicit SkipDesk(Shell& shell) : shell_(shell) {}
 
-  [[nodiscard]] Status read();
+  // Reads skips.json, and what the journal knows beyond it.
+  [[nodiscard]] Status read(const shard_server::JournalContent& journal);
   // An operator wants these records skipped in this epoch.
   void add(Epoch epoch, const wire::SkipRecords& order) { skips_.add(epoch, order); }
   void declare();
+  // The journal's record of the skips that were declared in this turn; empty if there are none.
+  [[nodiscard]] std::string take_record() { return skips_.take_record(); }
+  // The section of a snapshot; none if there are no skips.
+  void add_section(std::vector<shard_server::JournalEntry>& sections) const;
   // Holds the newest message (the answer) back until the skips are kept.
   void answer_when_kept();
   // Writes the skips, after their declarations are durable. If a skip is declared but not kept, it

@@ -24,6 +24,9 @@ Turns::Turns(Shell& shell, const Clock& clock, shard_server::Journal journal)
 void Turns::finish() {
   if (!shell_.ended)
     shell_.skips.declare();  // a phase may have been opened, and this comes before any grant of it
+  if (const std::string skips = shell_.skips.take_record(); !skips.empty()) {
+    append(ctl::job::kSkipRecord, skips);
+  }
   if (const auto image = shell_.machine.image_if_changed()) append(ctl::kImageRecord, *image);
   shell_.history.finish_turn();
   if (const Status committed = commit(); !committed) {
@@ -42,7 +45,10 @@ Status Turns::commit() {
   const MonoTime begin = clock_.now();
   Status done = on_journal("committing the journal", [this]() -> Status {
     ANTDT_RETURN_IF_ERROR(journal_.commit());
-    return journal_.wants_snapshot() ? journal_.snapshot(shell_.machine.snapshot()) : Status();
+    if (!journal_.wants_snapshot()) return {};
+    auto sections = shell_.machine.snapshot();
+    shell_.skips.add_section(sections);
+    return journal_.snapshot(sections);
   });
   commit_times_.observe(to_seconds(clock_.now() - begin));
   return done;

@@ -30,13 +30,14 @@ Result<std::unique_ptr<Client>> Client::make(EtcdAddress address) {
     ANTDT_RETURN_IF_ERROR(check_readable(file));
   }
   ANTDT_TRY(std::string password, first_line(address.password_file));
-  return std::unique_ptr<Client>(new Client(std::move(address), std::move(password)));
+  ANTDT_TRY(Http http, Http::make({address.ca, address.certificate, address.key, kConnectWithin,
+                                   kAnswerWithin}));
+  return std::unique_ptr<Client>(
+      new Client(std::move(address), std::move(password), std::move(http)));
 }
 
-Client::Client(EtcdAddress address, std::string password)
-    : address_(std::move(address)),
-      password_(std::move(password)),
-      http_({address_.ca, address_.certificate, address_.key, kConnectWithin, kAnswerWithin}) {}
+Client::Client(EtcdAddress address, std::string password, Http http)
+    : address_(std::move(address)), password_(std::move(password)), http_(std::move(http)) {}
 
 Result<std::string> Client::request(const std::string& path, const std::string& body) {
   Result<std::string> answer;

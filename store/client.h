@@ -33,7 +33,7 @@ class Client final : public Etcd {
   Status compact(Revision revision) override;
 
  private:
-  Client(EtcdAddress address, std::string password);
+  Client(EtcdAddress address, std::string password, Http http);
   Result<std::string> request(const std::string& path, const std::string& body);
   // To the present member.
   Result<std::string> ask(const std::string& path, const std::string& body);

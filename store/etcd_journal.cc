@@ -20,6 +20,7 @@ constexpr std::uint64_t kFormat = 1;
 constexpr std::size_t kPieceBytes = 1U << 20U;
 constexpr std::int64_t kPage = 128;  // turns that are read by one request
 constexpr Duration kRetryAfter = std::chrono::milliseconds(250);
+constexpr Duration kLateAnswer = std::chrono::milliseconds(500);
 constexpr int kReadings = 5;  // of a journal that is compacted while it is read
 
 // ---------------------------------------------------------------------- keys
@@ -198,6 +199,9 @@ class EtcdJournal final : public JournalStore {
   Result<Revision> write(std::vector<Change> changes);
   // The same for a put that must not be repeated: only if its key is as `before` says.
   Result<Revision> write_once(const Put& put, Revision before, std::vector<Change> more);
+  // The same for one attempt.
+  Result<ChangeAnswer> change(const GuardedChange& change);
+  Status confirm();
   // What `request` answers, tried again until etcd answers.
   template <class Request>
   auto until_answered(Request request) -> decltype(request());
@@ -356,10 +360,29 @@ Status EtcdJournal::try_to_renew() {
   return {};
 }
 
+// An answer may be late: the change was carried out, and since then the lease has ended and another
+// job daemon has begun. Who waited long for the answer asks once more whether the lock is still its
+// own, before anything depends on the change.
+Result<ChangeAnswer> EtcdJournal::change(const GuardedChange& change) {
+  const MonoTime asked = options_.now();
+  ANTDT_TRY(const ChangeAnswer answer, etcd_->change(change));
+  if (answer.done && options_.now() - asked > kLateAnswer) ANTDT_RETURN_IF_ERROR(confirm());
+  return answer;
+}
+
+Status EtcdJournal::confirm() {
+  for (;;) {
+    const MonoTime asked = options_.now();
+    ANTDT_TRY(const auto lock, query_one(*etcd_, keys_.lock()));
+    if (!lock || lock->changed != lock_written_) return try_to_renew();
+    if (options_.now() - asked <= kLateAnswer) return {};
+  }
+}
+
 Result<Revision> EtcdJournal::write(std::vector<Change> changes) {
   for (;;) {
     ANTDT_TRY(const ChangeAnswer answer, until_answered([&] {
-                return etcd_->change({{{keys_.lock(), lock_written_}}, changes});
+                return change({{{keys_.lock(), lock_written_}}, changes});
               }));
     if (answer.done) return answer.revision;
     ANTDT_RETURN_IF_ERROR(renew());
@@ -371,7 +394,7 @@ Result<Revision> EtcdJournal::write_once(const Put& put, Revision before,
   more.emplace_back(put);
   for (;;) {
     ANTDT_TRY(const ChangeAnswer answer, until_answered([&] {
-                return etcd_->change({{{keys_.lock(), lock_written_}, {put.key, before}}, more});
+                return change({{{keys_.lock(), lock_written_}, {put.key, before}}, more});
               }));
     if (answer.done) return answer.revision;
     // Perhaps an earlier attempt was carried out, and its answer was lost.

@@ -37,6 +37,9 @@
 //   - A snapshot would bring back one whose turns are gone. So it is written only if the snapshot
 //     is still the one before it.
 //
+// An answer that comes late (half a second) is not trusted before the lock is found to be the
+// writer's own still.
+//
 // What etcd keeps of former revisions is compacted up to the previous snapshot, after each
 // snapshot.
 #pragma once
@@ -64,7 +67,8 @@ struct EtcdJournalOptions {
   Duration patience = std::chrono::seconds(5);
   // Keeps the lease alive from now on.
   std::function<std::unique_ptr<HeldLease>(LeaseId)> hold;
-  std::function<void(Duration)> wait;            // lets time pass
+  std::function<void(Duration)> wait;  // lets time pass
+  std::function<MonoTime()> now;
   std::function<void(const std::string&)> tell;  // a line for the log
 };
 

@@ -1,4 +1,5 @@
-// HTTP POST with a body and an answer in JSON, over connections that stay open. By libcurl.
+// HTTP POST with a body and an answer in JSON, over connections that stay open. By libcurl
+// (curl_library.h).
 #pragma once
 
 #include <memory>
@@ -23,10 +24,11 @@ struct HttpAnswer {
 
 class Http {
  public:
-  explicit Http(HttpOptions options);
+  // kUsage if this host has no libcurl.
+  [[nodiscard]] static Result<Http> make(HttpOptions options);
+  Http(Http&&) noexcept;
+  Http& operator=(Http&&) noexcept;
   ~Http();
-  Http(const Http&) = delete;
-  Http& operator=(const Http&) = delete;
 
   // `end_point`: "10.0.0.1:2379"; `token` is sent as Authorization if it is not empty. kUnreachable
   // with libcurl's reason; kUsage if a certificate or key of this client cannot be used.
@@ -35,6 +37,7 @@ class Http {
 
  private:
   struct State;
+  explicit Http(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

@@ -56,7 +56,7 @@ TRAINER_ARROWS = {
 # library -> (pattern of its headers, the only folders that may include them)
 LIBRARIES = {
     "ZeroMQ": (re.compile(r"^zmq"), ("core/transport/",)),
-    "libcurl": (re.compile(r"^curl/"), ("store/http.cc",)),
+    "libcurl": (re.compile(r"^curl/"), ("store/curl_library.h",)),
     "LibTorch": (re.compile(r"^(torch|ATen|c10)/"), ("trainer/torch/", "trainer/kit/", "include/antdt/", "tests/trainer/")),
     "NCCL or CUDA": (re.compile(r"^(nccl|cuda|nvml|cublas|cudnn)"), ("trainer/cuda/", "trainer/nccl/")),
 }

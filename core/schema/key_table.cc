@@ -51,7 +51,7 @@ const std::vector<Key>& table() {
        "file whose first line is the password of cluster.store_user"},
       {"cluster.store_lease",
        kMilliseconds,
-       "\"5s\"",
+       "\"4s\"",
        "how long etcd waits for a sign of life of the job daemon before another one may take the "
        "job over, in whole seconds",
        {2e6, 3.6e9}},

@@ -1,13 +1,19 @@
 // Records that operators let the job go on without, and which of them the present lineage does not
-// know yet: the run was resumed, or went back to a checkpoint from before. Pure; the driver keeps
-// all() beside the run, for those that follow.
+// know yet: the run was resumed, or went back to a checkpoint from before. Pure.
+//
+// The driver keeps the list twice. A record of the journal has it in the turn that declares a skip,
+// so that the next incarnation knows it, on whichever host it begins. And all() is kept beside the
+// run, where an operator adds to it while nothing runs, and for a journal that is begun anew.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/ids.h"
 #include "core/wire/operator_messages.h"
+#include "shard_server/journal/journal.h"
 #include "shard_server/ledger/ledger.h"
 
 namespace antdt::ctl::job {
@@ -18,9 +24,20 @@ struct Skip {
   Lineage lineage;  // in which it was declared last; 0: not yet
 };
 
+// The journal's records of the list, each of which replaces those before, and the section of
+// snapshots.
+inline constexpr std::string_view kSkipRecord = "skips";
+
 class SkipList {
  public:
   explicit SkipList(std::vector<Skip> skips = {}) : skips_(std::move(skips)) {}
+  // Adds those that the journal knows and this list does not, to be declared once more, which does
+  // no harm. kCorrupt.
+  [[nodiscard]] Status learn(const shard_server::JournalContent& journal);
+  // The record; empty if the list is.
+  [[nodiscard]] std::string record() const;
+  // The record, if skips were declared since this was asked last; else empty.
+  [[nodiscard]] std::string take_record();
 
   void add(Epoch epoch, wire::SkipRecords order) {
     skips_.push_back({epoch, std::move(order), {}});
@@ -33,7 +50,8 @@ class SkipList {
 
  private:
   std::vector<Skip> skips_;
-  bool changed_ = false;
+  bool changed_ = false;    // since take_changed()
+  bool unwritten_ = false;  // since take_record()
 };
 
 }  // namespace antdt::ctl::job

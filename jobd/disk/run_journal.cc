@@ -141,6 +141,7 @@ Result<std::unique_ptr<shard_server::JournalStore>> RunJournal::open(Incarnation
     return std::make_unique<store::LeaseThread>(renewing, lease, length);
   };
   options.wait = [](Duration time) { std::this_thread::sleep_for(time); };
+  options.now = [] { return SteadyClock().now(); };
   options.tell = [](const std::string& text) { log_warn("{}", text); };
   return store::open_etcd_journal(std::move(client), std::move(options));
 }

@@ -86,22 +86,30 @@ void Holders::set_shares(const std::vector<MemberShare>& shares) {
   count_members();
 }
 
-void Holders::grant(WorkerId worker, const Range& range) {
+void Holders::answer(WorkerId worker, std::uint64_t place, Answer answer,
+                     const std::vector<Range>& granted) {
   Holder& holder = holders_.at(worker);
-  holder.end += range.at.size();
-  outstanding_ += range.at.size();
-  append(holder.grants, range);
+  commit(holder, place);
+  // A holder of nothing has nothing that could be recalled.
+  if (holder.outstanding() == 0) holder.recall_pending = false;
+  holder.last = std::move(answer);
+  for (const Range& range : granted) {
+    holder.end += range.at.size();
+    outstanding_ += range.at.size();
+    append(holder.grants, range);
+  }
 }
 
-void Holders::commit(WorkerId worker, std::uint64_t place) {
-  Holder& holder = holders_.at(worker);
+void Holders::commit(WorkerId worker, std::uint64_t place) { commit(holders_.at(worker), place); }
+
+void Holders::commit(Holder& holder, std::uint64_t place) {
   const std::uint64_t more = place - holder.place;
   if (more == 0) return;
   committed_ += more;
   outstanding_ -= more;
   holder.place = place;
   take_front(holder, more, [&](const Range& range) { append(holder.recent, range); });
-  if (holder.recent.size() > kRecentRanges) {
+  if (holder.recent.size() > 2 * kRecentRanges) {
     holder.recent.erase(holder.recent.begin(),
                         holder.recent.end() - static_cast<std::ptrdiff_t>(kRecentRanges));
   }
@@ -126,13 +134,6 @@ void Holders::uncommit(WorkerId worker, std::uint64_t place) {
   for (auto range = backwards.rbegin(); range != backwards.rend(); ++range) append(grants, *range);
   for (const Range& range : holder.grants) append(grants, range);
   holder.grants = std::move(grants);
-}
-
-void Holders::set_answer(WorkerId worker, Answer answer) {
-  Holder& holder = holders_.at(worker);
-  // A holder of nothing has nothing that could be recalled.
-  if (holder.outstanding() == 0) holder.recall_pending = false;
-  holder.last = std::move(answer);
 }
 
 void Holders::issue_recall(WorkerId worker, std::uint64_t number, std::uint64_t keep_to) {

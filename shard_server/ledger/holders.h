@@ -24,8 +24,8 @@ struct Answer {
   std::vector<Interval> granted;
 };
 
-// How many committed ranges of a member are kept. A checkpoint may be of a step that training has
-// passed while it was written, and needs them.
+// How many committed ranges of a member are kept, at least. A checkpoint may be of a step that
+// training has passed while it was written, and needs them.
 inline constexpr std::size_t kRecentRanges = 32;
 
 struct Holder {
@@ -35,7 +35,9 @@ struct Holder {
   std::uint64_t place = 0;    // records committed since the phase or the generation began
   std::uint64_t end = 0;      // records granted since then
   std::vector<Range> grants;  // end - place records, in the order of consumption
-  std::vector<Range> recent;  // the last kRecentRanges ranges that were committed, up to `place`
+  // The last ranges that were committed, up to `place`: kRecentRanges or, since they are dropped
+  // many at a time, up to twice as many.
+  std::vector<Range> recent;
   std::uint64_t step_records = 0;  // see MemberShare
   std::uint64_t hold_records = 0;
   Answer last;
@@ -66,11 +68,12 @@ class Holders {
   void deactivate(WorkerId worker);
   void deactivate_all();
   void set_shares(const std::vector<MemberShare>& shares);
-  void grant(WorkerId worker, const Range& range);
+  // A holder commits up to `place`, and is answered with the ranges that it is granted.
+  void answer(WorkerId worker, std::uint64_t place, Answer answer,
+              const std::vector<Range>& granted);
   void commit(WorkerId worker, std::uint64_t place);
   // Moves a holder back to `place`, which must be within Holder::recent.
   void uncommit(WorkerId worker, std::uint64_t place);
-  void set_answer(WorkerId worker, Answer answer);
   void issue_recall(WorkerId worker, std::uint64_t number, std::uint64_t keep_to);
   // Cuts the holder's grants at `end`. Returns what was cut off, the last range first.
   [[nodiscard]] std::vector<Range> settle_recall(WorkerId worker, std::uint64_t end);
@@ -90,6 +93,7 @@ class Holders {
  private:
   friend class LedgerImage;
   static void reset(Holder& holder);
+  void commit(Holder& holder, std::uint64_t place);
   void count_members();
 
   std::map<WorkerId, Holder> holders_;

@@ -56,16 +56,14 @@ void LedgerState::apply(const GenerationSettled& record, Changes& changes) {
 }
 
 void LedgerState::apply(const FetchAnswered& record, Changes&) {
-  const WorkerId worker = record.member.worker;
-  holders_.commit(worker, record.place);
   for (const wire::EvalPartial& partial : record.partials) merge(evaluation_, partial);
   Answer answer{record.seq, phase_.number, record.status, record.retry_ms, {}};
-  for (const Range& range : record.granted) answer.granted.push_back(range.at);
-  holders_.set_answer(worker, std::move(answer));
+  answer.granted.reserve(record.granted.size());
   for (const Range& range : record.granted) {
+    answer.granted.push_back(range.at);
     supply_.take(range.at);
-    holders_.grant(worker, range);
   }
+  holders_.answer(record.member.worker, record.place, std::move(answer), record.granted);
 }
 
 void LedgerState::apply(const LateReturned& record, Changes& changes) {

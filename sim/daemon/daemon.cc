@@ -48,6 +48,9 @@ bool Daemon::start() {
   }
   machine_.emplace(std::move(*opened));
   skips_ = ctl::job::SkipList(run_.disk.skips);
+  if (const Status learnt = skips_.learn(run_.disk.journal()); !learnt) {
+    world_.violate("the journal can be replayed", learnt.error().message);
+  }
   world_.say("daemon: incarnation {} begins", incarnation_);
   soon([this] { begin(); });
   every(ctl::job::kTick, [this] { tick(); });
@@ -111,6 +114,9 @@ void Daemon::soon(Job job) {
 void Daemon::turn() {
   for (const Job& job : std::exchange(inbox_, {})) job();
   declare_skips();
+  if (std::string skips = skips_.take_record(); !skips.empty()) {
+    outputs_.pending.push_back({std::string(ctl::job::kSkipRecord), std::move(skips)});
+  }
   if (const auto image = machine_->image_if_changed()) {
     outputs_.pending.push_back({std::string(ctl::kImageRecord), *image});
   }
@@ -132,8 +138,9 @@ void Daemon::commit_soon() {
   clock_.stand_still();
   std::optional<Disk::Wrote> wrote;
   if (still.carries_out) wrote = commit();
-  process_.after(still.until - world_.now() + sync, [this, wrote] {
+  process_.after(still.until - world_.now() + sync, [this, wrote]() mutable {
     clock_.go_on();
+    if (wrote == Disk::Wrote::kDone) wrote = run_.disk.confirm(incarnation_);
     committed(wrote ? *wrote : commit());
   });
   give_signs_of_life();
@@ -177,7 +184,11 @@ Disk::Wrote Daemon::commit(bool with_snapshot) {
   Disk::Wrote wrote = run_.disk.append(incarnation_, turn);
   if (wrote != Disk::Wrote::kDone) return wrote;
   if (++run_.disk.turns % kTurnsToSnapshot == 0 && with_snapshot) {
-    wrote = run_.disk.snapshot(incarnation_, machine_->snapshot());
+    std::vector<shard_server::JournalEntry> sections = machine_->snapshot();
+    if (std::string skips = skips_.record(); !skips.empty()) {
+      sections.push_back({std::string(ctl::job::kSkipRecord), std::move(skips)});
+    }
+    wrote = run_.disk.snapshot(incarnation_, std::move(sections));
   }
   low_on_space_ = low_on_space_ || (was_there && !run_.disk.has_ballast());
   if (run_.sabotage == Sabotage::kLyingDisk && run_.disk.turns % 20 == 0)

@@ -41,6 +41,10 @@ class Disk {
     bool carries_out = false;
   };
   void stand_still(Standstill standstill) { standstill_ = standstill; }
+  // Whether the incarnation still has the store, when a late answer says that its write was done.
+  [[nodiscard]] Wrote confirm(Incarnation by) const {
+    return fences_ && by != incarnation_ ? Wrote::kTakenOver : Wrote::kDone;
+  }
   [[nodiscard]] const Standstill& standstill() const { return standstill_; }
 
   // Other programs fill the disk, or free it again.

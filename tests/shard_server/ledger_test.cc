@@ -247,11 +247,11 @@ TEST(LedgerTest, ACheckpointThatWasPassedMeanwhileIsThatOfItsPlaces) {
 
 TEST(LedgerTest, ACheckpointOfAPlaceLongAgoIsRefused) {
   Recorder recorder = two_members(config(100'000));
-  for (std::uint64_t seq = 1; seq <= 2 * kRecentRanges; ++seq) {
+  for (std::uint64_t seq = 1; seq <= 3 * kRecentRanges; ++seq) {
     recorder.step(fetch(kFirst, seq, (seq - 1) * 10, 10));
     recorder.step(fetch(kSecond, seq, (seq - 1) * 10, 10));
   }
-  EXPECT_TRUE(recorder.ledger().image_at({{kFirst.worker, 10 * (kRecentRanges + 2)}}));
+  EXPECT_TRUE(recorder.ledger().image_at({{kFirst.worker, 10 * (2 * kRecentRanges + 2)}}));
   EXPECT_FALSE(recorder.ledger().image_at({{kFirst.worker, 10}}));
 }
 

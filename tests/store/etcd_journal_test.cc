@@ -41,6 +41,7 @@ class EtcdJournalTest : public testing::Test {
       waited += time;
       if (while_waiting) while_waiting();
     };
+    options.now = [this] { return cluster.now; };
     options.tell = [this](const std::string& text) { told.push_back(text); };
     return options;
   }
@@ -191,6 +192,20 @@ TEST_F(EtcdJournalTest, ATurnThatArrivesAfterTheSnapshotThatContainsItIsIgnored)
   EXPECT_THAT(records(), ElementsAre("snapshot all", "b"));
   ASSERT_TRUE(journal.snapshot({{"ledger", "more"}}));
   EXPECT_EQ(cluster.count_below("/turn/"), 0U);
+}
+
+TEST_F(EtcdJournalTest, AnAnswerThatComesLateIsNotTrustedBeforeTheLockIsFoundToBeOurs) {
+  Journal before = open();
+  cluster.answer_takes = {std::chrono::seconds(2)};
+  ASSERT_TRUE(write(before, "a")) << "nobody has taken the job over";
+  std::optional<Journal> now;
+  cluster.answer_takes = {std::chrono::seconds(2)};
+  cluster.before_answer = [&] {
+    cluster.before_answer = {};
+    now = open();
+  };
+  EXPECT_EQ(write(before, "b").error().kind, ErrorKind::kRefused);
+  EXPECT_THAT(records(), ElementsAre("a", "b")) << "it was carried out";
 }
 
 TEST_F(EtcdJournalTest, ASnapshotThatArrivesAfterTheNextOneDoesNothing) {

@@ -35,6 +35,9 @@ struct FakeCluster {
   };
   std::deque<Fault> faults;
   bool is_down = false;
+  MonoTime now{};
+  std::deque<Duration> answer_takes;    // of the next changes; then none takes any time
+  std::function<void()> before_answer;  // of the next change that takes time
   std::size_t requests = 0;
   std::size_t largest = 0;  // bytes of a value
   std::deque<std::function<void()>> late_requests;
@@ -94,8 +97,15 @@ class FakeEtcd final : public Etcd {
       c_.faults.pop_front();
     }
     switch (fault) {
-      case FakeCluster::Fault::kNone:
-        return c_.carry_out(change.guards, change.changes);
+      case FakeCluster::Fault::kNone: {
+        const ChangeAnswer answer = c_.carry_out(change.guards, change.changes);
+        if (!c_.answer_takes.empty()) {
+          c_.now += c_.answer_takes.front();
+          c_.answer_takes.pop_front();
+          if (c_.before_answer) c_.before_answer();
+        }
+        return answer;
+      }
       case FakeCluster::Fault::kAnswerLost:
         c_.carry_out(change.guards, change.changes);
         break;

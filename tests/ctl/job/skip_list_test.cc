@@ -47,5 +47,37 @@ TEST(SkipList, TheyAreWrittenAgainWhenOneWasDeclared) {
   EXPECT_FALSE(skips.take_changed());
 }
 
+TEST(SkipList, TheNextIncarnationLearnsFromTheJournalWhatItsFileLacks) {
+  SkipList skips;
+  EXPECT_EQ(skips.take_record(), "");
+  skips.add(Epoch{0}, {10, 20, "broken", "root"});
+  EXPECT_EQ(skips.take_record(), "") << "it is not declared yet";
+  const shard_server::Phase open{1, shard_server::PhaseKind::kTrain, Epoch{0}};
+  ASSERT_EQ(skips.take_due(open, Lineage{1}).size(), 1U);
+  const std::string record = skips.take_record();
+  EXPECT_NE(record, "");
+  EXPECT_EQ(skips.take_record(), "");
+  EXPECT_EQ(skips.record(), record);
+
+  shard_server::JournalContent journal;
+  journal.snapshot.push_back({std::string(kSkipRecord), "replaced by a record"});
+  journal.records.push_back({std::string(kSkipRecord), record});
+  SkipList next({{Epoch{0}, {30, 40, "more", "root"}, Lineage{1}}});
+  ASSERT_TRUE(next.learn(journal));
+  ASSERT_EQ(next.all().size(), 2U);
+  EXPECT_EQ(next.all()[1].order.from, 10U);
+  EXPECT_EQ(next.all()[1].order.reason, "broken");
+  EXPECT_EQ(next.take_due(open, Lineage{1}).size(), 1U) << "declared once more";
+  ASSERT_TRUE(next.learn(journal));
+  EXPECT_EQ(next.all().size(), 2U) << "it is known";
+}
+
+TEST(SkipList, ARecordThatCannotBeReadIsAnError) {
+  SkipList skips;
+  shard_server::JournalContent journal;
+  journal.records.push_back({std::string(kSkipRecord), "\xc1"});
+  EXPECT_FALSE(skips.learn(journal));
+}
+
 }  // namespace
 }  // namespace antdt::ctl::job

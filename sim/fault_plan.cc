@@ -242,7 +242,7 @@ void FaultPlan::spoil_a_checkpoint() {
   const bool in_use = shape_.servers > 0 ? machine->server_group().image().restore == name
                                          : machine->membership().image().base == Generation{};
   // It may have been found to be whole, and be read next.
-  const bool was_found = on_.daemons.newest()->awaits_store();
+  const bool was_found = on_.daemons.newest()->is_busy();
   if (in_use || was_found || state == ctl::JobState::kFinishing || newest.damaged) return;
   world_.say("fault: checkpoint {} is damaged", name);
   newest.damaged = true;

@@ -74,8 +74,8 @@ class Daemon {
 
   [[nodiscard]] bool runs() const { return machine_.has_value(); }
   [[nodiscard]] bool stands_still() const { return process_.stands_still(); }
-  // It waits for the journal's store. What it has found before is in its inbox.
-  [[nodiscard]] bool awaits_store() const { return runs() && turn_ == Turn::kStandsStill; }
+  // Amid a turn: what it has found before may be in its inbox.
+  [[nodiscard]] bool is_busy() const { return runs() && turn_ != Turn::kNone; }
   [[nodiscard]] bool paused() const { return pause_.paused(); }
   [[nodiscard]] Incarnation incarnation() const { return incarnation_; }
   // Null while the daemon does not run.

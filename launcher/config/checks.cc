@@ -22,6 +22,9 @@ namespace antdt::launcher {
 
 namespace {
 
+// How long a job daemon that stands by takes to go on with the job, once the lease has ended.
+constexpr auto kTakesOver = std::chrono::seconds(10);
+
 std::optional<std::uint32_t> parse_port(std::string_view text) {
   std::uint32_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -134,6 +137,12 @@ class Checker {
     unless(cluster.store_lease.count() % 1000 == 0, {"cluster.store_lease"},
            "must be whole seconds: etcd counts in them");
     if (cluster.store.empty() || problems_.has("cluster.store")) return;
+    const auto away = cluster.store_lease + kTakesOver;
+    unless(cluster.standbys == 0 || cluster.hosts.empty() || c_.failure.orphan_timeout >= away,
+           {"failure.orphan_timeout", "cluster.store_lease"},
+           fmt::format("must be at least {} s, cluster.store_lease and 10 s: else agents end the "
+                       "job's processes before a job daemon on another host goes on with them",
+                       std::chrono::duration_cast<std::chrono::seconds>(away).count()));
     const auto members = etcd_members(cluster.store);
     if (!members) return problems_.add("cluster.store", members.error().message);
     const auto exposed = exposed_etcd_members({*members, {}, {}, {}, {}, {}});

@@ -81,6 +81,8 @@ TEST(JobConfig, AJournalInEtcdIsEncryptedAndWhatBelongsTogetherIsComplete) {
   EXPECT_THAT(problems_of(job + "store_user = \"antdt\"\n"),
               HasSubstr("cluster.store_user: comes with cluster.store_password_file"));
   EXPECT_THAT(problems_of(job + "store_lease = \"2500ms\"\n"), HasSubstr("must be whole seconds"));
+  EXPECT_THAT(problems_of(job + "hosts = [\"h1:7700\"]\n[failure]\norphan_timeout = \"10s\"\n"),
+              HasSubstr("failure.orphan_timeout: must be at least 14 s"));
   EXPECT_THAT(problems_of(kJob + "[cluster]\nstore_user = \"antdt\"\n"),
               HasSubstr("cluster.store_user: is for a journal in etcd"));
 }

@@ -101,18 +101,26 @@ Status write_control_of(const launcher::JobConfig& config, const Options& option
   return launcher::write_control(options.run_dir, control);
 }
 
-// Returns when the lock is free. kUsage if etcd has no such job any more.
-Status await_free_lock(store::Etcd& etcd, const StandbyOptions& standby) {
+// What `request` answers, asked again until etcd answers.
+template <class Request>
+auto until_answered(Request request) -> decltype(request()) {
   std::string said;
   for (;;) {
-    const auto job = store::look_at_job(etcd, standby.journal);
-    if (job && !job->exists) {
-      return fail(ErrorKind::kUsage, "etcd has no job {} any more", standby.journal);
-    }
-    if (job && job->holder.empty()) return {};
-    const std::string trouble = job ? "" : job.error().message;
-    if (trouble != said) log_warn("{}", trouble.empty() ? "etcd answers again" : trouble);
-    said = trouble;
+    auto answer = request();
+    if (answer || answer.error().kind != ErrorKind::kUnreachable) return answer;
+    if (answer.error().message != said) log_warn("{}", answer.error().message);
+    said = answer.error().message;
+    ANTDT_RETURN_IF_ERROR(wait_unless_ended(kLookEvery));
+  }
+}
+
+// Returns when the lock is free. kUsage if etcd has no such job any more.
+Status await_free_lock(store::Etcd& etcd, const StandbyOptions& standby) {
+  for (;;) {
+    ANTDT_TRY(const store::JobInEtcd job,
+              until_answered([&] { return store::look_at_job(etcd, standby.journal); }));
+    if (!job.exists) return fail(ErrorKind::kUsage, "etcd has no job {} any more", standby.journal);
+    if (job.holder.empty()) return {};
     ANTDT_RETURN_IF_ERROR(wait_unless_ended(kLookEvery));
   }
 }
@@ -127,7 +135,8 @@ Result<std::unique_ptr<JobDaemon>> stand_by(EventLoop& loop, const Clock& clock,
   ANTDT_TRY(const auto etcd, store::Client::make(standby.etcd));
   ANTDT_TRY(const std::string root, runtime_directory());
   // What is missing here is better known now than when it is needed.
-  ANTDT_TRY(const launcher::JobConfig config, lay_files(*etcd, standby, options));
+  const auto lay = [&] { return lay_files(*etcd, standby, options); };
+  ANTDT_TRY(const launcher::JobConfig config, until_answered(lay));
   ANTDT_RETURN_IF_ERROR(launcher::load_cluster_keys(config.cluster).map([](const auto&) {}));
   options.socket_dir = launcher::socket_directory(root, config.job.id);
   launcher::remove_dead(root);
@@ -135,7 +144,7 @@ Result<std::unique_ptr<JobDaemon>> stand_by(EventLoop& loop, const Clock& clock,
   log_info("stands by for job {}", config.job.id);
   for (;;) {
     ANTDT_RETURN_IF_ERROR(await_free_lock(*etcd, standby));
-    ANTDT_TRY(const launcher::JobConfig now, lay_files(*etcd, standby, options));
+    ANTDT_TRY(const launcher::JobConfig now, until_answered(lay));
     auto daemon = JobDaemon::open(loop, clock, context, options);
     if (daemon) {
       ANTDT_RETURN_IF_ERROR(write_control_of(now, options));

@@ -77,13 +77,26 @@ class LostLauncher(SeparateHosts):
         await_true(lambda: sum("stands by" in e for e in self.events(run_dir, "standby")) >= count, 30,
                    f"{count} job daemons stand by")
 
-    def successor(self, run_dir, incarnation):
-        """(host, status) of the job daemon of that incarnation."""
-        for host in self.hosts.values():
-            status = self.status_on(host, run_dir)
-            if status and status["incarnation"] == incarnation:
-                return host, status
-        return None
+    def await_successor(self, run_dir):
+        """(host, status) of the job daemon that goes on with the job."""
+        def successor():
+            for host in self.hosts.values():
+                status = self.status_on(host, run_dir)
+                if status and status["incarnation"] == 2:
+                    return host, status
+            return None
+        try:
+            return await_true(successor, 30, "a job daemon answers")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n" + "\n".join(map(self.logs_of, self.hosts.values()))) from error
+
+    def logs_of(self, host):
+        """What the job daemons on that host said last."""
+        directory = host.path(self.runs)
+        said = [f"--- {host.name} has {sorted(map(str, directory.glob('*/*')))}"]
+        for log in sorted([*directory.glob("*/jobd.j*.log"), *directory.glob("*/logs/j*.err")]):
+            said.append(f"--- {host.name}: {log.name}\n{log.read_text()[-3000:]}")
+        return "\n".join(said)
 
     def assert_ends_exactly(self, host, run_dir):
         """The job ends on that host, and each record has entered the model once an epoch."""
@@ -106,7 +119,7 @@ class LostLauncher(SeparateHosts):
         self.await_training(run_dir, samples=RECORDS // 10)
         self.await_standbys(run_dir, 2)
         self.cut_launcher()
-        host, _ = await_true(lambda: self.successor(run_dir, 2), 30, "a job daemon answers")
+        host, _ = self.await_successor(run_dir)
         self.join_launcher()
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 3, out + err)
@@ -123,7 +136,7 @@ class LostLauncher(SeparateHosts):
         before = self.status(run_dir)
         begun = time.monotonic()
         self.power_off(process)
-        host, status = await_true(lambda: self.successor(run_dir, 2), 30, "a job daemon answers")
+        host, status = self.await_successor(run_dir)
         print(f"a job daemon on {host.name} answered {time.monotonic() - begun:.1f} s after the power "
               "was cut", flush=True)
         self.assertEqual({w["pid"] for w in status["workers"]}, {w["pid"] for w in before["workers"]},

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cmd/antdt-jobd/standby_flags.h"
 #include "core/clock.h"
 #include "core/log/background_log.h"
 #include "core/log/log.h"
@@ -14,7 +15,6 @@
 #include "core/standstill_clock.h"
 #include "core/transport/socket.h"
 #include "jobd/job_daemon.h"
-#include "jobd/standby/standby.h"
 
 namespace {
 
@@ -47,43 +47,6 @@ int exit_code_of(const antdt::Error& error) {
   }
 }
 
-// The flags of a job daemon that stands by, as jobd/standby/standby_desk.cc writes them.
-struct Flags {
-  antdt::jobd::StandbyOptions standby;
-  std::string store;
-
-  void add_to(CLI::App& app) {
-    antdt::EtcdAddress& etcd = standby.etcd;
-    app.add_option("--standby", standby.journal,
-                   "Wait until nobody runs the job of this name in etcd, and go on with it");
-    app.add_option("--keys", standby.keys, "With --standby: cluster.keys of the job");
-    app.add_option("--store", store, "With --standby: cluster.store of the job");
-    app.add_option("--store-ca", etcd.ca, "The same for cluster.store_ca");
-    app.add_option("--store-cert", etcd.certificate, "The same for cluster.store_cert");
-    app.add_option("--store-key", etcd.key, "The same for cluster.store_key");
-    app.add_option("--store-user", etcd.user, "The same for cluster.store_user");
-    app.add_option("--store-password-file", etcd.password_file,
-                   "The same for cluster.store_password_file");
-  }
-  // While it stood by, as happens when the job is over.
-  [[nodiscard]] bool was_ended(const antdt::Error& error) const {
-    return !standby.journal.empty() && error.kind == antdt::ErrorKind::kAborted;
-  }
-  antdt::Result<std::unique_ptr<antdt::jobd::JobDaemon>> begin(antdt::EventLoop& loop,
-                                                               const antdt::Clock& clock,
-                                                               antdt::transport::Context& context,
-                                                               antdt::jobd::Options options) {
-    if (standby.journal.empty()) {
-      return antdt::jobd::JobDaemon::open(loop, clock, context, std::move(options));
-    }
-    ANTDT_TRY(standby.etcd.members, antdt::etcd_members(store));
-    const char* const id = std::getenv("ANTDT_WORKER_ID");
-    const auto own = antdt::parse_worker_id(id == nullptr ? "" : id);
-    options.standby = own ? own->index : 0;
-    return antdt::jobd::stand_by(loop, clock, context, std::move(options), standby);
-  }
-};
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -91,7 +54,7 @@ int main(int argc, char** argv) {
   antdt::keep_freed_memory();
   CLI::App app{"The daemon of one AntDT job. It is started by an agent; see antdt(1)."};
   antdt::jobd::Options options;
-  Flags flags;
+  antdt::StandbyFlags flags;
   std::string log_file;
   app.add_option("--run-dir", options.run_dir, "Run directory, made by antdt run")->required();
   app.add_option("--socket-dir", options.socket_dir, "Private directory for jobd.sock");
@@ -110,7 +73,9 @@ int main(int argc, char** argv) {
   if (log_file.empty()) log_file = options.run_dir + "/jobd.log";
 
   const antdt::SteadyClock real;
-  auto log = antdt::BackgroundLog::start("antdt-jobd", {log_file}, real);
+  auto log = flags.make_run_directory(options.run_dir).and_then([&] {
+    return antdt::BackgroundLog::start("antdt-jobd", {log_file}, real);
+  });
   if (!log) {
     std::fprintf(stderr, "antdt-jobd: %s\n", log.error().message.c_str());
     return is_restart() ? kTryAgain : 2;

@@ -24,7 +24,7 @@ class SkipDesk {
   void add(Epoch epoch, const wire::SkipRecords& order) { skips_.add(epoch, order); }
   void declare();
   // The journal's record of the skips that were declared in this turn; empty if there are none.
-  [[nodiscard]] std::string take_record() { return skips_.take_record(); }
+  [[nodiscard]] std::string record_if_changed() const { return skips_.record_if_changed(); }
   // The section of a snapshot; none if there are no skips.
   void add_section(std::vector<shard_server::JournalEntry>& sections) const;
   // Holds the newest message (the answer) back until the skips are kept.

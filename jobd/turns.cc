@@ -24,7 +24,7 @@ Turns::Turns(Shell& shell, const Clock& clock, shard_server::Journal journal)
 void Turns::finish() {
   if (!shell_.ended)
     shell_.skips.declare();  // a phase may have been opened, and this comes before any grant of it
-  if (const std::string skips = shell_.skips.take_record(); !skips.empty()) {
+  if (const std::string skips = shell_.skips.record_if_changed(); !skips.empty()) {
     append(ctl::job::kSkipRecord, skips);
   }
   if (const auto image = shell_.machine.image_if_changed()) append(ctl::kImageRecord, *image);

@@ -7,23 +7,8 @@
 namespace antdt::ctl::job {
 namespace {
 
-struct ImageSkip {
-  Epoch epoch;
-  std::uint64_t from = 0;
-  std::uint64_t to = 0;
-  std::string reason;
-  std::string who;
-  template <class Self, class V>
-  static void fields(Self& m, V& v) {
-    v("epoch", m.epoch);
-    v("from", m.from);
-    v("to", m.to);
-    v("reason", m.reason);
-    v("who", m.who);
-  }
-};
 struct ImageSkips {
-  std::vector<ImageSkip> skips;
+  std::vector<Skip> skips;
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("skips", m.skips);
@@ -41,28 +26,18 @@ Status SkipList::learn(const shard_server::JournalContent& journal) {
   }
   if (newest == nullptr) return {};
   ANTDT_TRY(ImageSkips image, wire::decode<ImageSkips>(*newest));
-  for (ImageSkip& skip : image.skips) {
+  for (Skip& skip : image.skips) {
     const bool is_known = std::ranges::any_of(skips_, [&](const Skip& s) {
-      return s.epoch == skip.epoch && s.order.from == skip.from && s.order.to == skip.to;
+      return s.epoch == skip.epoch && s.order.from == skip.order.from &&
+             s.order.to == skip.order.to;
     });
-    if (is_known) continue;
-    add(skip.epoch, {skip.from, skip.to, std::move(skip.reason), std::move(skip.who)});
+    if (!is_known) add(skip.epoch, std::move(skip.order));
   }
   return {};
 }
 
 std::string SkipList::record() const {
-  if (skips_.empty()) return {};
-  ImageSkips image;
-  for (const Skip& skip : skips_) {
-    image.skips.push_back(
-        {skip.epoch, skip.order.from, skip.order.to, skip.order.reason, skip.order.who});
-  }
-  return wire::encode(image);
-}
-
-std::string SkipList::take_record() {
-  return std::exchange(unwritten_, false) ? record() : std::string();
+  return skips_.empty() ? std::string() : wire::encode(ImageSkips{skips_});
 }
 
 std::vector<Skip> SkipList::take_due(const shard_server::Phase& open, Lineage lineage) {
@@ -72,7 +47,7 @@ std::vector<Skip> SkipList::take_due(const shard_server::Phase& open, Lineage li
     if (skip.epoch != open.epoch || skip.lineage >= lineage) continue;
     skip.lineage = lineage;
     due.push_back(skip);
-    changed_ = unwritten_ = true;
+    changed_ = true;
   }
   return due;
 }

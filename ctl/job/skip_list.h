@@ -22,6 +22,12 @@ struct Skip {
   Epoch epoch;
   wire::SkipRecords order;
   Lineage lineage;  // in which it was declared last; 0: not yet
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("epoch", m.epoch);
+    v("order", m.order);
+    v("lineage", m.lineage);
+  }
 };
 
 // The journal's records of the list, each of which replaces those before, and the section of
@@ -36,8 +42,10 @@ class SkipList {
   [[nodiscard]] Status learn(const shard_server::JournalContent& journal);
   // The record; empty if the list is.
   [[nodiscard]] std::string record() const;
-  // The record, if skips were declared since this was asked last; else empty.
-  [[nodiscard]] std::string take_record();
+  // The record, if the list has changed (see take_changed()); else empty.
+  [[nodiscard]] std::string record_if_changed() const {
+    return changed_ ? record() : std::string();
+  }
 
   void add(Epoch epoch, wire::SkipRecords order) {
     skips_.push_back({epoch, std::move(order), {}});
@@ -50,8 +58,7 @@ class SkipList {
 
  private:
   std::vector<Skip> skips_;
-  bool changed_ = false;    // since take_changed()
-  bool unwritten_ = false;  // since take_record()
+  bool changed_ = false;
 };
 
 }  // namespace antdt::ctl::job

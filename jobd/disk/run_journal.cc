@@ -152,9 +152,9 @@ Result<shard_server::JournalContent> RunJournal::read() const {
     ANTDT_TRY(const auto client, store::Client::make(*etcd_));
     return store::read_etcd_journal(*client, name_in_etcd());
   };
-  auto found = read_from_etcd();
+  const auto found = read_from_etcd();
   if (!found) return fail(found.error().kind, "{}: {}", name(), found.error().message);
-  return shard_server::content_of(std::move(*found), name());
+  return shard_server::content_of(*found, name());
 }
 
 Result<shard_server::Accounts> RunJournal::accounts() const {

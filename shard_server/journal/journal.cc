@@ -51,7 +51,7 @@ Result<JournalContent> read_bodies(const StoredJournal& found) {
 
 }  // namespace
 
-Result<JournalContent> content_of(StoredJournal found, const std::string& name) {
+Result<JournalContent> content_of(const StoredJournal& found, const std::string& name) {
   auto content = read_bodies(found);
   if (content) return content;
   return fail(content.error().kind,
@@ -72,7 +72,7 @@ struct Journal::State {
 
 Result<Journal> Journal::open(std::unique_ptr<JournalStore> store, JournalContent& content,
                               JournalOptions options) {
-  ANTDT_TRY(StoredJournal found, store->read());
+  ANTDT_TRY(const StoredJournal found, store->read());
   auto state = std::make_unique<State>();
   if (found.snapshot) {
     state->last_turn = found.snapshot->id;
@@ -82,7 +82,7 @@ Result<Journal> Journal::open(std::unique_ptr<JournalStore> store, JournalConten
     state->last_turn = turn.id;
     state->turn_bytes += turn.bytes.size();
   }
-  ANTDT_TRY(content, content_of(std::move(found), store->name()));
+  ANTDT_TRY(content, content_of(found, store->name()));
   state->store = std::move(store);
   state->options = options;
   return Journal(std::move(state));
@@ -104,8 +104,8 @@ const JournalStore& Journal::store() const { return *state_->store; }
 Status Journal::restore_reserve() { return state_->store->restore_reserve(); }
 
 Result<JournalContent> read_journal(const std::string& path) {
-  ANTDT_TRY(StoredJournal found, read_sqlite_store(path));
-  return content_of(std::move(found), "journal " + path);
+  ANTDT_TRY(const StoredJournal found, read_sqlite_store(path));
+  return content_of(found, "journal " + path);
 }
 
 void Journal::append(std::string_view kind, std::string_view bytes) {

@@ -81,7 +81,8 @@ class Journal {
 };
 
 // The content of `found`, which `name` describes to people. kCorrupt.
-[[nodiscard]] Result<JournalContent> content_of(StoredJournal found, const std::string& name);
+[[nodiscard]] Result<JournalContent> content_of(const StoredJournal& found,
+                                                const std::string& name);
 // Reads the journal in the SQLite file `path` without writing, and without blocking a job that uses
 // it.
 [[nodiscard]] Result<JournalContent> read_journal(const std::string& path);

@@ -4,8 +4,7 @@
 //
 // Every store keeps these promises:
 //   - put_turn and replace_snapshot are atomic, and durable once they return without an error.
-//   After
-//     an error the change may or may not be there.
+//     After an error the change may or may not be there.
 //   - Opening the store raises the incarnation first and reads afterwards. From then on every write
 //     of an older incarnation fails with kRefused and changes nothing.
 #pragma once

@@ -114,7 +114,7 @@ void Daemon::soon(Job job) {
 void Daemon::turn() {
   for (const Job& job : std::exchange(inbox_, {})) job();
   declare_skips();
-  if (std::string skips = skips_.take_record(); !skips.empty()) {
+  if (std::string skips = skips_.record_if_changed(); !skips.empty()) {
     outputs_.pending.push_back({std::string(ctl::job::kSkipRecord), std::move(skips)});
   }
   if (const auto image = machine_->image_if_changed()) {

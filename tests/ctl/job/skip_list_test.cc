@@ -49,14 +49,15 @@ TEST(SkipList, TheyAreWrittenAgainWhenOneWasDeclared) {
 
 TEST(SkipList, TheNextIncarnationLearnsFromTheJournalWhatItsFileLacks) {
   SkipList skips;
-  EXPECT_EQ(skips.take_record(), "");
+  EXPECT_EQ(skips.record_if_changed(), "");
   skips.add(Epoch{0}, {10, 20, "broken", "root"});
-  EXPECT_EQ(skips.take_record(), "") << "it is not declared yet";
+  EXPECT_EQ(skips.record_if_changed(), "") << "it is not declared yet";
   const shard_server::Phase open{1, shard_server::PhaseKind::kTrain, Epoch{0}};
   ASSERT_EQ(skips.take_due(open, Lineage{1}).size(), 1U);
-  const std::string record = skips.take_record();
+  const std::string record = skips.record_if_changed();
   EXPECT_NE(record, "");
-  EXPECT_EQ(skips.take_record(), "");
+  EXPECT_TRUE(skips.take_changed());
+  EXPECT_EQ(skips.record_if_changed(), "");
   EXPECT_EQ(skips.record(), record);
 
   shard_server::JournalContent journal;

@@ -104,9 +104,11 @@ void EffectRunner::write_summary(const ctl::JobReport& last) {
       shell_.hooks->when_done([this] { shell_.loop.stop(); });
     });
   };
+  const std::string text = ctl::summary_json(last);
+  shell_.turns.keep_for_others(kSummaryFile, text);
   shell_.disks.records().run(
-      "writing summary.json", [this, leave, path = shell_.options.run_dir + "/summary.json",
-                               text = ctl::summary_json(last)] {
+      "writing summary.json",
+      [this, leave, path = fmt::format("{}/{}", shell_.options.run_dir, kSummaryFile), text] {
         const Status written = write_file_atomic(path, text);
         return [this, leave, written] {
           if (!written) log_error("{}", written.error().message);

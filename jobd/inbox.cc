@@ -122,8 +122,8 @@ void Inbox::on_worker_message(const wire::Envelope& envelope, std::string_view b
 void Inbox::on_agent_message(const std::string& endpoint, const wire::Envelope& envelope,
                              std::string_view body) {
   const Member member{envelope.worker, envelope.attempt};
-  if (envelope.kind == wire::AdminOrder::kKind) {
-    return shell_.operators.on_admin_order(endpoint, envelope, body);
+  if (envelope.kind == wire::RelayedRequest::kKind) {
+    return shell_.operators.answer_relayed(endpoint, envelope, body);
   }
   if (shell_.standbys.on_agent_message(endpoint, envelope, body)) return;
   // A message that cannot be read is ignored; the agent repeats it.

@@ -63,17 +63,23 @@ std::string lock_path(const Options& options) {
                      *options.standby);
 }
 
-// What a job daemon on another host needs to go on with the job.
-Status keep_files(const launcher::ClusterSection& cluster, const std::string& journal_name,
-                  shard_server::Journal& journal, const std::string& run_dir) {
-  if (cluster.store.empty() || cluster.hosts.empty()) return {};
+// Seals the files of the run that other hosts read from the journal; none if there are no others.
+Result<std::optional<RunFileSeal>> seal_for_others(const launcher::ClusterSection& cluster,
+                                                   const std::string& journal_name) {
+  if (cluster.store.empty() || cluster.hosts.empty()) return std::nullopt;
   ANTDT_TRY(const transport::KeyPair key, transport::load_key_pair(cluster.keys + "/job.key"));
-  const RunFileSeal seal(key, journal_name);
+  return RunFileSeal(key, journal_name);
+}
+
+// What a job daemon on another host needs to go on with the job.
+Status keep_files(const RunFileSeal& seal, shard_server::Journal& journal,
+                  const std::string& run_dir) {
   for (const char* name : {"job.json", "data.json"}) {
     ANTDT_TRY(const std::string bytes, read_file(fmt::format("{}/{}", run_dir, name)));
     ANTDT_RETURN_IF_ERROR(journal.keep_file(name, seal.seal(name, bytes)));
   }
-  return {};
+  // The summary of an earlier end is not that of this incarnation.
+  return journal.keep_file(kSummaryFile, seal.seal(kSummaryFile, ""));
 }
 
 }  // namespace
@@ -92,16 +98,18 @@ Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, const Clock&
                                                request && request->from_checkpoint, options.run_dir,
                                                config, machine_cfg.ledger));
   machine_cfg.incarnation = opened.journal.incarnation();
-  ANTDT_RETURN_IF_ERROR(
-      keep_files(config.cluster, run_journal.name_in_etcd(), opened.journal, options.run_dir));
+  ANTDT_TRY(auto seal, seal_for_others(config.cluster, run_journal.name_in_etcd()));
+  if (seal) {
+    ANTDT_RETURN_IF_ERROR(keep_files(*seal, opened.journal, options.run_dir));
+  }
   HistoryKeeper history(options.state_dir + "/history.db", machine_cfg.ledger.train,
                         opened.journal.incarnation(), config.logs.history_bytes);
   ANTDT_TRY(auto solution, ctl::make_solution(config.control.solution));
   ANTDT_TRY(ctl::JobMachine machine,
             ctl::JobMachine::open(std::move(machine_cfg), std::move(solution), opened.content));
-  auto shell =
-      std::make_unique<Shell>(loop, clock, std::move(options), std::move(config), std::move(lock),
-                              std::move(opened.journal), std::move(history), std::move(machine));
+  auto shell = std::make_unique<Shell>(loop, clock, std::move(options), std::move(config),
+                                       std::move(lock), std::move(opened.journal), std::move(seal),
+                                       std::move(history), std::move(machine));
   std::unique_ptr<JobDaemon> daemon(new JobDaemon(std::move(shell)));
   ANTDT_RETURN_IF_ERROR(daemon->shell_->metrics.listen());
   daemon->start_own_program();

@@ -14,30 +14,60 @@ std::string because(const std::string& reason, const std::string& who) {
                         : fmt::format("asked by {}: {}", who, reason);
 }
 
+// The user who sent a request is who the agent says, whatever the request says.
+template <class Request>
+void set_user(Request& request, const std::string& who) {
+  request.who = who;
+}
+void set_user(wire::StopJob& request, const std::string& who) {
+  request.reason = because(request.reason, who);
+}
+
 }  // namespace
 
-void OperatorDesk::answer(const wire::Packet& packet, const wire::Envelope& envelope) {
-  Outbox& outbox = shell_.outbox;
-  const auto invalid = [&](const std::string& why) {
-    outbox.answer(packet, envelope, wire::Refused{wire::RefusalCode::kInvalid, why});
+template <class Reply>
+void OperatorDesk::serve(std::string_view kind, std::string_view body, const std::string& who,
+                         Reply reply) {
+  const auto refuse = [&](wire::RefusalCode code, const std::string& why) {
+    reply(wire::Refused{code, why});
   };
   const bool known =
       wire::dispatch<wire::StatusRequest, wire::StopJob, wire::EvictWorkers, wire::InjectRules,
                      wire::ResizeJob, wire::ApproveAction, wire::SkipRecords>(
-          envelope.kind, packet.body, [&]<class T>(const Result<T>& request) {
-            if (!request) return invalid(request.error().message);
+          kind, body, [&]<class T>(Result<T> request) {
+            if (!request) return refuse(wire::RefusalCode::kInvalid, request.error().message);
             if constexpr (std::is_same_v<T, wire::StatusRequest>) {
-              outbox.answer(packet, envelope, status_for(*request));
+              reply(status_for(*request));
             } else {
+              if (!who.empty()) set_user(*request, who);
               const Status done = ask(*request);
-              if (!done) return invalid(done.error().message);
-              outbox.answer(packet, envelope, wire::Done{});
+              if (!done) return refuse(wire::RefusalCode::kInvalid, done.error().message);
+              reply(wire::Done{});
               if constexpr (std::is_same_v<T, wire::SkipRecords>) {
                 shell_.skips.answer_when_kept();
               }
             }
           });
-  if (!known) invalid(fmt::format("the job daemon does not know '{}'", envelope.kind));
+  if (!known) {
+    refuse(wire::RefusalCode::kInvalid, fmt::format("the job daemon does not know '{}'", kind));
+  }
+}
+
+void OperatorDesk::answer(const wire::Packet& packet, const wire::Envelope& envelope) {
+  serve(envelope.kind, packet.body, "",
+        [&](const auto& reply) { shell_.outbox.answer(packet, envelope, reply); });
+}
+
+void OperatorDesk::answer_relayed(const std::string& endpoint, const wire::Envelope& envelope,
+                                  std::string_view body) {
+  const auto reply = [&]<class T>(const T& message) {
+    const wire::RelayedReply relayed{std::string(T::kKind), wire::encode(message)};
+    shell_.outbox.send({endpoint, ""}, {}, {}, relayed, envelope.seq);
+  };
+  const auto relayed = wire::decode<wire::RelayedRequest>(body);
+  if (!relayed) return reply(wire::Refused{wire::RefusalCode::kInvalid, relayed.error().message});
+  serve(relayed->kind, relayed->body, relayed->who.empty() ? "an agent's user" : relayed->who,
+        reply);
 }
 
 wire::StatusReply OperatorDesk::status_for(const wire::StatusRequest& request) const {
@@ -54,7 +84,8 @@ Status OperatorDesk::ask(const wire::StopJob& m) {
   if (!shell_.machine.lifecycle().outcome()) {  // a repeated request is not reported again
     shell_.feed(ctl::job::OperatorAsked{"stop", reason});
   }
-  stop_job(reason, std::chrono::milliseconds(m.grace_ms));
+  stop_job(reason, m.has_own_grace ? Duration(shell_.config.failure.stop_grace)
+                                   : Duration(std::chrono::milliseconds(m.grace_ms)));
   return {};
 }
 
@@ -110,29 +141,6 @@ Status OperatorDesk::ask(const wire::SkipRecords& m) {
   shell_.skips.add(open.epoch, m);
   shell_.skips.declare();
   return {};
-}
-
-Status OperatorDesk::obey(const wire::AdminOrder& order) {
-  if (order.order == wire::AdminOrderKind::kStop) {
-    const auto grace = order.time_ms == 0 ? shell_.config.failure.stop_grace
-                                          : std::chrono::milliseconds(order.time_ms);
-    return ask(
-        wire::StopJob{because(order.reason, order.who), static_cast<std::uint32_t>(grace.count())});
-  }
-  wire::EvictWorkers evict;
-  evict.target = order.target;
-  evict.reason = order.reason;
-  evict.who = order.who;
-  if (order.time_ms > 0) evict.deadline_ms = order.time_ms;
-  return ask(evict);
-}
-
-void OperatorDesk::on_admin_order(const std::string& endpoint, const wire::Envelope& envelope,
-                                  std::string_view body) {
-  const auto order = wire::decode<wire::AdminOrder>(body);
-  const Status done = order ? obey(*order) : Status(tl::unexpected(order.error()));
-  const wire::AdminAnswer answer{done.has_value(), done ? "" : done.error().message};
-  shell_.outbox.send({endpoint, ""}, {}, {}, answer, envelope.seq);
 }
 
 }  // namespace antdt::jobd

@@ -1,5 +1,5 @@
-// Requests of operators, on the job's own socket, and of administrators of the cluster, through an
-// agent that has checked who they are.
+// Requests of operators: on the job's own socket, or through an agent, which has checked who they
+// are.
 #pragma once
 
 #include <string>
@@ -20,14 +20,21 @@ class OperatorDesk {
  public:
   explicit OperatorDesk(Shell& shell) : shell_(shell) {}
 
+  // Answers a request on the job's own socket.
   void answer(const wire::Packet& packet, const wire::Envelope& envelope);
-  void on_admin_order(const std::string& endpoint, const wire::Envelope& envelope,
+  // The same for a request that came through the agent `endpoint`.
+  void answer_relayed(const std::string& endpoint, const wire::Envelope& envelope,
                       std::string_view body);
   [[nodiscard]] wire::StatusReply status_for(const wire::StatusRequest& request) const;
   // Stops the job in good order.
   void stop_job(const std::string& reason, Duration grace);
 
  private:
+  // Carries out the request, and calls reply() with the message that answers it. `who`: the user
+  // as the agent knows them, or "" on the job's own socket, where the request itself names the
+  // user.
+  template <class Reply>
+  void serve(std::string_view kind, std::string_view body, const std::string& who, Reply reply);
   // The error says why the request cannot be granted.
   [[nodiscard]] Status ask(const wire::StopJob& m);
   [[nodiscard]] Status ask(const wire::EvictWorkers& m);
@@ -35,7 +42,6 @@ class OperatorDesk {
   [[nodiscard]] Status ask(const wire::ResizeJob& m);
   [[nodiscard]] Status ask(const wire::ApproveAction& m);
   [[nodiscard]] Status ask(const wire::SkipRecords& m);
-  [[nodiscard]] Status obey(const wire::AdminOrder& order);
 
   Shell& shell_;
 };

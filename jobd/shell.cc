@@ -9,12 +9,14 @@ namespace antdt::jobd {
 
 Shell::Shell(EventLoop& the_loop, const Clock& clock, Options the_options,
              launcher::JobConfig the_config, FileLock the_lock, shard_server::Journal journal,
-             HistoryKeeper keeper_of_history, ctl::JobMachine the_machine)
+             std::optional<RunFileSeal> the_seal, HistoryKeeper keeper_of_history,
+             ctl::JobMachine the_machine)
     : loop(the_loop),
       options(std::move(the_options)),
       config(std::move(the_config)),
       config_json(launcher::to_json(config)),
       lock(std::move(the_lock)),
+      seal(std::move(the_seal)),
       machine(std::move(the_machine)),
       disks(loop, clock, options.run_dir, options.state_dir,
             RunJournal(config, options.run_dir, options.state_dir).place()),

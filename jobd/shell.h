@@ -27,6 +27,7 @@
 #include "jobd/outbox.h"
 #include "jobd/programs/own_program.h"
 #include "jobd/skip_desk.h"
+#include "jobd/standby/run_files.h"
 #include "jobd/standby/standby_desk.h"
 #include "jobd/turns.h"
 #include "launcher/config/job_config.h"
@@ -51,7 +52,8 @@ struct Options {
 struct Shell {
   Shell(EventLoop& the_loop, const Clock& clock, Options the_options,
         launcher::JobConfig the_config, FileLock the_lock, shard_server::Journal journal,
-        HistoryKeeper keeper_of_history, ctl::JobMachine the_machine);
+        std::optional<RunFileSeal> the_seal, HistoryKeeper keeper_of_history,
+        ctl::JobMachine the_machine);
   Shell(const Shell&) = delete;
   Shell& operator=(const Shell&) = delete;
 
@@ -68,6 +70,7 @@ struct Shell {
   const launcher::JobConfig config;
   const std::string config_json;
   FileLock lock;
+  const std::optional<RunFileSeal> seal;  // if other hosts read files of the run from the journal
   ctl::JobMachine machine;
   Disks disks;
   EventLog events;

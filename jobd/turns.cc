@@ -40,6 +40,14 @@ void Turns::finish() {
   for (const auto& work : std::exchange(after_commit_, {})) work();
 }
 
+void Turns::keep_for_others(const std::string& name, const std::string& bytes) {
+  if (!shell_.seal) return;
+  const Status kept = on_journal("keeping a file of the run", [&] {
+    return journal_.keep_file(name, shell_.seal->seal(name, bytes));
+  });
+  if (!kept) log_warn("other hosts will not find {}: {}", name, kept.error().message);
+}
+
 Status Turns::commit() {
   if (!journal_.dirty()) return {};
   const MonoTime begin = clock_.now();

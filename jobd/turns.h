@@ -36,6 +36,9 @@ class Turns {
   // another one has succeeded.
   void after_commit(std::function<void()> work) { after_commit_.push_back(std::move(work)); }
   void finish();
+  // Keeps the run's file for other hosts, if the journal is where they can read it. What fails is
+  // logged.
+  void keep_for_others(const std::string& name, const std::string& bytes);
   // Sends the messages whose wait is over.
   void send_due();
   // Once a second: asks the history which steps are synced, so that members may forget them.

@@ -259,10 +259,10 @@ void Agent::on_daemon_message(const wire::Envelope& envelope, wire::Packet packe
       [&](const wire::ExitSeen&) { apply(supervision::ExitAcknowledged{key}); },
       [&](const wire::ReservePort&) { reserve_port(envelope, packet); },
       [&](const wire::Detach&) { detach(envelope.job); },
-      [&](const wire::AdminAnswer& answer) { on_admin_answer(envelope, answer); }};
+      [&](wire::RelayedReply& reply) { on_relayed_reply(envelope, std::move(reply)); }};
   const bool known =
       wire::dispatch<wire::Heartbeat, wire::StartProcess, wire::StopProcess, wire::ExitSeen,
-                     wire::ReservePort, wire::Detach, wire::AdminAnswer>(
+                     wire::ReservePort, wire::Detach, wire::RelayedReply>(
           envelope.kind, packet.body, [&](auto message) {
             if (message) return obey(*message);
             daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid,

@@ -87,11 +87,9 @@ class Agent {
   // Requests of administrators: agent_admins.cc
   void on_admin(const wire::Envelope& envelope, const wire::Packet& packet, const KnownUser& user);
   void list_jobs(const wire::Envelope& envelope, const wire::Packet& packet, const KnownUser& user);
-  void pass_on(const wire::Envelope& envelope, const wire::Packet& packet, wire::AdminOrder order,
-               const KnownUser& user);
   void drain_host(const wire::Envelope& envelope, const wire::Packet& packet,
                   const KnownUser& user);
-  void on_admin_answer(const wire::Envelope& envelope, const wire::AdminAnswer& answer);
+  void on_relayed_reply(const wire::Envelope& envelope, wire::RelayedReply reply);
 
   [[nodiscard]] Status save_attach(const std::string& job, const UserIdentity& user);
   [[nodiscard]] wire::AgentWelcome welcome(const std::string& job) const;

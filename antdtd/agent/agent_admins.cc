@@ -1,51 +1,68 @@
-// What an agent does for administrators: it lists the jobs on this host, tells monitoring of them,
-// drains the host, and passes orders on to job daemons, which otherwise only their own user can
-// reach.
+// What an agent does for administrators, and for users whose job daemon is on another host: it
+// lists the jobs on this host, tells monitoring of them, drains the host, and passes requests on to
+// job daemons, which otherwise only their own user can reach, on their own host.
 #include "antdtd/agent/agent.h"
 #include "core/log/log.h"
 #include "core/utf8.h"
+#include "core/wire/operator_messages.h"
 #include "core/wire/packet.h"
 
 namespace antdt::antdtd {
+namespace {
+
+// What an administrator may do to a job of another user, in words; empty for what they may not.
+std::string_view deed_of_administrators(std::string_view kind) {
+  if (kind == wire::StatusRequest::kKind) return "ask for the status of";
+  if (kind == wire::StopJob::kKind) return "stop";
+  if (kind == wire::EvictWorkers::kKind) return "evict from";
+  return "";
+}
+
+std::string why_not(std::string_view deed, std::string_view kind, const std::string& job,
+                    const std::string& user) {
+  if (deed.empty()) {
+    return fmt::format("only its own user may send '{}' to job {}, and that is not '{}'", kind, job,
+                       user);
+  }
+  return fmt::format(
+      "only its own user and members of the group {} may {} job {}, and '{}' is neither on this "
+      "host",
+      kAdminGroup, deed, job, user);
+}
+
+}  // namespace
 
 void Agent::on_admin(const wire::Envelope& envelope, const wire::Packet& packet,
                      const KnownUser& user) {
   if (envelope.kind == wire::JobsRequest::kKind) return list_jobs(envelope, packet, user);
   if (envelope.kind == wire::DrainHost::kKind) return drain_host(envelope, packet, user);
-  const Result<wire::AdminOrder> order = wire::decode<wire::AdminOrder>(packet.body);
-  if (!order)
-    return daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid, order.error().message);
-  const bool own =
-      records_.contains(envelope.job) && sockets_->owner_of(envelope.job).uid == user.identity.uid;
-  if (!user.admin && !own) {
-    log_warn("the user {} asked to {} job {} and is no administrator: refused", user.identity.name,
-             order->order, envelope.job);
-    return daemons_->refuse(
-        packet, envelope, wire::RefusalCode::kUser,
-        fmt::format("only its own user and members of the group {} may {} job "
-                    "{}, and '{}' is neither on this host",
-                    kAdminGroup, order->order, envelope.job, user.identity.name));
-  }
-  pass_on(envelope, packet, *order, user);
-}
-
-void Agent::pass_on(const wire::Envelope& envelope, const wire::Packet& packet,
-                    wire::AdminOrder order, const KnownUser& user) {
+  Result<wire::RelayedRequest> request = wire::decode<wire::RelayedRequest>(packet.body);
+  if (!request)
+    return daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid, request.error().message);
   if (!daemons_->links().attached(envelope.job)) {
     return daemons_->refuse(packet, envelope, wire::RefusalCode::kUnknown,
                             fmt::format("no daemon of job {} is connected to this agent: antdt "
                                         "jobs --agent lists those that are",
                                         envelope.job));
   }
-  const bool own = sockets_->owner_of(envelope.job).uid == user.identity.uid;
-  order.who =
+  const bool own =
+      records_.contains(envelope.job) && sockets_->owner_of(envelope.job).uid == user.identity.uid;
+  const std::string_view deed = deed_of_administrators(request->kind);
+  if (!own && (!user.admin || deed.empty())) {
+    log_warn("the user {} sent '{}' to job {} and may not: refused", user.identity.name,
+             request->kind, envelope.job);
+    return daemons_->refuse(packet, envelope, wire::RefusalCode::kUser,
+                            why_not(deed, request->kind, envelope.job, user.identity.name));
+  }
+  request->who =
       fmt::format("{}{}@{}", own ? "" : "the administrator ", user.identity.name, options_.host);
-  log_info("{} asks to {} job {} {}: {}", order.who, order.order, envelope.job, order.target,
-           order.reason);
+  if (request->kind != wire::StatusRequest::kKind) {
+    log_info("{} sends '{}' to job {}", request->who, request->kind, envelope.job);
+  }
   wire::Envelope to;
   to.job = envelope.job;
   to.seq = desk_.ask({envelope.job, packet.peer, envelope.seq});
-  daemons_->send_or_drop(envelope.job, wire::make_packet(to, order));
+  daemons_->send_or_drop(envelope.job, wire::make_packet(to, *request));
 }
 
 void Agent::list_jobs(const wire::Envelope& envelope, const wire::Packet& packet,
@@ -107,7 +124,7 @@ metrics::Families Agent::families() const {
   return agent_metrics(facts);
 }
 
-void Agent::on_admin_answer(const wire::Envelope& envelope, const wire::AdminAnswer& answer) {
+void Agent::on_relayed_reply(const wire::Envelope& envelope, wire::RelayedReply reply) {
   const auto waiting = desk_.take(envelope.seq, envelope.job);
   if (!waiting) return;
   wire::Packet to;
@@ -115,8 +132,8 @@ void Agent::on_admin_answer(const wire::Envelope& envelope, const wire::AdminAns
   wire::Envelope about;
   about.job = envelope.job;
   about.seq = waiting->seq;
-  if (answer.done) return daemons_->reply(to, wire::make_packet(about, wire::Done{}));
-  daemons_->refuse(to, about, wire::RefusalCode::kInvalid, answer.reason);
+  about.kind = std::move(reply.kind);
+  daemons_->reply(to, wire::make_packet_of(about, std::move(reply.body)));
 }
 
 }  // namespace antdt::antdtd

@@ -31,7 +31,7 @@ void DaemonLinks::handle(wire::Packet packet) {
   if (!envelope) return log_debug("from a job daemon: {}", envelope.error().message);
   if (!handlers_.authorized(packet.user)) return refuse_revoked(packet, envelope->job);
   if (envelope->kind == wire::Hello::kKind) return hello(*envelope, packet);
-  const bool of_admin = envelope->kind == wire::AdminOrder::kKind ||
+  const bool of_admin = envelope->kind == wire::RelayedRequest::kKind ||
                         envelope->kind == wire::JobsRequest::kKind ||
                         envelope->kind == wire::DrainHost::kKind;
   if (of_admin) return on_admin(*envelope, packet);

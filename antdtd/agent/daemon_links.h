@@ -37,7 +37,7 @@ class DaemonLinks {
     // Any other message of the daemon that speaks for the job in the envelope.
     std::function<void(const wire::Envelope&, wire::Packet)> on_message;
     std::function<void(const wire::Envelope&, const wire::Packet&)> on_start_job;
-    // AdminOrder, DrainHost or JobsRequest, from a link that need not speak for a job.
+    // RelayedRequest, DrainHost or JobsRequest, from a link that need not speak for a job.
     std::function<void(const wire::Envelope&, const wire::Packet&, const KnownUser&)> on_admin;
     // From links that concern the files of a run (antdtd/files/file_services.h).
     std::function<void(const wire::Envelope&, wire::Packet)> on_files;

@@ -1,4 +1,5 @@
-// Requests of members of a cluster's group antdt-admin about jobs of others.
+// Requests to an agent that are not those of a job daemon: of members of the group antdt-admin
+// about a host and the jobs of others, and of users whose job daemon is on another host.
 #pragma once
 
 #include <optional>
@@ -46,37 +47,29 @@ struct DrainHost {
   }
 };
 
-enum class AdminOrderKind : std::uint8_t {
-  kStop,   // like StopJob
-  kEvict,  // like EvictWorkers
-};
-constexpr auto names_of(AdminOrderKind) { return names("stop", "evict"); }
-
-// Administrator to agent, for the daemon of the job in the envelope, to which the agent passes it
-// on. Answered by Done or Refused. The agent writes `who`, from the administrator's key; a value
-// from anyone else is not trusted.
-struct AdminOrder {
-  AdminOrderKind order = AdminOrderKind::kStop;
-  std::string target;  // for kEvict
-  std::string reason;
-  std::uint32_t time_ms = 0;  // grace or deadline; 0: the job's own
+// User to agent: a request of operator_messages.h for the daemon of the job in the envelope, to
+// which the agent passes it on. Answered by the job daemon's own reply, or Refused by the agent. A
+// user's own job is asked for anything; an administrator may ask for the status of another's, stop
+// it, and evict from it. The agent writes `who`, from the user's key; a value from anyone else is
+// not trusted.
+struct RelayedRequest {
+  std::string kind;
+  std::string body;  // the request, encoded
   std::string who;
-  ANTDT_MESSAGE("admin-order") {
-    v("order", m.order);
-    v("target", m.target);
-    v("reason", m.reason);
-    v("time_ms", m.time_ms);
+  ANTDT_MESSAGE("relayed-request") {
+    v("kind", m.kind);
+    v("body", m.body);
     v("who", m.who);
   }
 };
-// The job daemon's answer to the agent: Done, or Refused with its reason. Its envelope repeats the
-// number that the agent gave the order.
-struct AdminAnswer {
-  bool done = false;
-  std::string reason;
-  ANTDT_MESSAGE("admin-answer") {
-    v("done", m.done);
-    v("reason", m.reason);
+// The job daemon's reply, to the agent. Its envelope repeats the number that the agent gave the
+// request.
+struct RelayedReply {
+  std::string kind;
+  std::string body;
+  ANTDT_MESSAGE("relayed-reply") {
+    v("kind", m.kind);
+    v("body", m.body);
   }
 };
 

@@ -30,9 +30,11 @@ struct StatusReply {
 struct StopJob {
   std::string reason;
   std::uint32_t grace_ms = 0;
+  bool has_own_grace = false;  // the grace is the job's own, failure.stop_grace
   ANTDT_MESSAGE("stop-job") {
     v("reason", m.reason);
     v("grace_ms", m.grace_ms);
+    v("has_own_grace", m.has_own_grace);
   }
 };
 

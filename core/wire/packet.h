@@ -21,6 +21,11 @@ template <class T>
   return make_packet(Envelope{}, message);
 }
 
+// The same for a message that is encoded already, and whose kind `envelope` has.
+[[nodiscard]] inline Packet make_packet_of(const Envelope& envelope, std::string body) {
+  return Packet{{}, {}, encode(envelope), std::move(body)};
+}
+
 [[nodiscard]] inline Result<Envelope> open_envelope(const Packet& packet) {
   return decode<Envelope>(packet.envelope);
 }

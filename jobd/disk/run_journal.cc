@@ -10,6 +10,8 @@
 
 #include "core/check.h"
 #include "core/log/log.h"
+#include "core/transport/keys.h"
+#include "jobd/standby/run_files.h"
 #include "launcher/config/config_json.h"
 #include "launcher/start/run_directory.h"
 #include "shard_server/accounts/audit.h"
@@ -70,6 +72,7 @@ RunJournal::RunJournal(const launcher::JobConfig& config, std::string run_dir,
     : run_dir_(std::move(run_dir)),
       state_dir_(state_dir),
       job_(config.job.id),
+      keys_(config.cluster.keys),
       etcd_(etcd_of(config.cluster)),
       lease_(std::chrono::duration_cast<std::chrono::seconds>(config.cluster.store_lease)) {}
 
@@ -105,6 +108,16 @@ std::string RunJournal::holder_elsewhere() const {
   const bool was_here =
       !job->file_lock.empty() && job->file_lock == identity_of(run_dir_ + "/" + kLockName);
   return was_here ? std::string() : job->holder;
+}
+
+Result<std::string> RunJournal::kept_file(const std::string& name) const {
+  if (!etcd_) return fail(ErrorKind::kUsage, "{} keeps no files of the run", this->name());
+  ANTDT_TRY(const auto client, store::Client::make(*etcd_));
+  ANTDT_TRY(const transport::KeyPair key, transport::load_key_pair(keys_ + "/job.key"));
+  ANTDT_TRY(const std::string sealed, store::read_run_file(*client, name_in_etcd(), name));
+  ANTDT_TRY(std::string bytes, RunFileSeal(key, name_in_etcd()).open(name, sealed));
+  if (bytes.empty()) return fail(ErrorKind::kUsage, "{} has no {}", this->name(), name);
+  return bytes;
 }
 
 Status RunJournal::check() const {

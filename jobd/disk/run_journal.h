@@ -37,6 +37,11 @@ class RunJournal {
   // Keeps it under another name, so that the next open() begins a new one. Returns the name.
   [[nodiscard]] Result<std::string> put_aside() const;
 
+  // A file of the run that its job daemon kept for other hosts (jobd/standby/run_files.h). kUsage,
+  // kUnreachable, kCorrupt; kUsage for an empty one, too.
+  [[nodiscard]] Result<std::string> kept_file(const std::string& name) const;
+  [[nodiscard]] bool is_in_etcd() const { return etcd_.has_value(); }
+
   // "RUN/state.db" or "journal of job X in etcd (h1:2379)".
   [[nodiscard]] std::string name() const;
   // "the filesystem of RUN" or "etcd (h1:2379)": who has to answer.
@@ -53,6 +58,7 @@ class RunJournal {
   [[nodiscard]] std::string name_file() const { return run_dir_ + "/etcd-journal"; }
 
   std::string run_dir_, state_dir_, job_;
+  std::string keys_;  // cluster.keys
   std::optional<EtcdAddress> etcd_;
   std::chrono::seconds lease_{};
 };

@@ -12,6 +12,9 @@
 
 namespace antdt::jobd {
 
+// Kept when the job ends; empty before. Then other hosts know how it ended.
+inline constexpr const char* kSummaryFile = "summary.json";
+
 class RunFileSeal {
  public:
   // `journal`: the job's name in etcd.

@@ -5,14 +5,18 @@
 
 namespace antdt::launcher {
 
-Result<AdminLink> AdminLink::open(transport::Context& context, const std::string& host_port,
-                                  const std::string& keys) {
+Result<transport::Socket> connect_to_agent(transport::Context& context,
+                                           const std::string& host_port, const std::string& keys) {
   ClusterSection cluster;
   cluster.hosts = {host_port};
   cluster.keys = keys;
   ANTDT_TRY(const ClusterKeys known, load_cluster_keys(cluster));
-  ANTDT_TRY(transport::Socket socket, transport::Socket::connect_tcp(context, host_port, known.job,
-                                                                     known.agents.front().z85));
+  return transport::Socket::connect_tcp(context, host_port, known.job, known.agents.front().z85);
+}
+
+Result<AdminLink> AdminLink::open(transport::Context& context, const std::string& host_port,
+                                  const std::string& keys) {
+  ANTDT_TRY(transport::Socket socket, connect_to_agent(context, host_port, keys));
   return AdminLink(std::move(socket));
 }
 
@@ -25,15 +29,6 @@ Result<wire::JobsReply> AdminLink::jobs(Duration timeout) {
 Status AdminLink::drain(const wire::DrainHost& order, Duration timeout) {
   ANTDT_TRY(const wire::Packet packet,
             transport::request(socket_, wire::make_packet(order), timeout));
-  ANTDT_TRY([[maybe_unused]] const wire::Done done, wire::open_reply<wire::Done>(packet));
-  return {};
-}
-
-Status AdminLink::order(const std::string& job, const wire::AdminOrder& order, Duration timeout) {
-  wire::Envelope envelope;
-  envelope.job = job;
-  ANTDT_TRY(const wire::Packet packet,
-            transport::request(socket_, wire::make_packet(envelope, order), timeout));
   ANTDT_TRY([[maybe_unused]] const wire::Done done, wire::open_reply<wire::Done>(packet));
   return {};
 }

@@ -1,5 +1,4 @@
-// An operator's link to an agent, for jobs of other users, whose run directory and socket are not
-// accessible.
+// An operator's link to an agent: about its host, and which jobs it has.
 #pragma once
 
 #include <string>
@@ -12,10 +11,14 @@
 
 namespace antdt::launcher {
 
+// Connects to the agent with the user's key. `keys` is a directory like that of cluster.keys: it
+// has the user's job.key, and the agent's public key in agents/.
+[[nodiscard]] Result<transport::Socket> connect_to_agent(transport::Context& context,
+                                                         const std::string& host_port,
+                                                         const std::string& keys);
+
 class AdminLink {
  public:
-  // `keys` is a directory like that of cluster.keys: it has the operator's job.key, and the agent's
-  // public key in agents/.
   [[nodiscard]] static Result<AdminLink> open(transport::Context& context,
                                               const std::string& host_port,
                                               const std::string& keys);
@@ -24,8 +27,6 @@ class AdminLink {
   // the answer; kUnreachable after `timeout`, kRefused with the reason for the refusal.
   [[nodiscard]] Result<wire::JobsReply> jobs(Duration timeout);
   [[nodiscard]] Status drain(const wire::DrainHost& order, Duration timeout);
-  [[nodiscard]] Status order(const std::string& job, const wire::AdminOrder& order,
-                             Duration timeout);
 
  private:
   explicit AdminLink(transport::Socket socket) : socket_(std::move(socket)) {}

@@ -1,12 +1,15 @@
-// Requests to a job daemon, over its jobd.sock.
+// Requests to a job daemon: over its jobd.sock, or through an agent of a host where its job has
+// processes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/clock.h"
 #include "core/result.h"
 #include "core/transport/socket.h"
+#include "core/wire/packet.h"
 
 namespace antdt::launcher {
 
@@ -18,23 +21,45 @@ struct JobStatus {
 
 class JobLink {
  public:
-  // Does not fail at once if the daemon is not there yet, but waits for it.
+  // Neither fails at once if the other end is not there yet, but waits for it.
   [[nodiscard]] static Result<JobLink> open(transport::Context& context,
                                             const std::string& jobd_socket);
+  // Through the agent at HOST:PORT. `keys` is a directory like that of cluster.keys: it has the
+  // user's job.key, and the agent's public key in agents/. Who the user is, the agent says, and
+  // not the request.
+  [[nodiscard]] static Result<JobLink> open_through(transport::Context& context,
+                                                    const std::string& host_port,
+                                                    const std::string& keys,
+                                                    const std::string& job);
 
-  // Both wait for the answer; kUnreachable after `timeout`.
+  // Both wait for the answer; kUnreachable after `timeout`. Through an agent, kRefused may also say
+  // that no daemon of the job is connected to it.
   [[nodiscard]] Result<JobStatus> status(std::uint64_t events_from, Duration timeout);
-  [[nodiscard]] Status stop(const std::string& reason, std::chrono::milliseconds grace,
-                            Duration timeout);
+  // Without a grace: the job's own.
+  [[nodiscard]] Status stop(const std::string& reason,
+                            std::optional<std::chrono::milliseconds> grace, Duration timeout);
   // Sends an operator's request (wire::EvictWorkers, InjectRules, ResizeJob, SkipRecords,
   // ApproveAction, StopJob). An error of kind kRefused says why the job daemon refuses it. It is
   // sent once: if the answer is lost, the request may have been carried out.
   template <class Order>
   [[nodiscard]] Status order(const Order& order, Duration timeout);
 
+  // For an event loop that watches socket(): sends a request without waiting, unless there is no
+  // room for it, and takes an answer that has come.
+  template <class Request>
+  void send(const Request& request);
+  [[nodiscard]] std::optional<wire::Packet> receive();
+  [[nodiscard]] transport::Socket& socket() { return socket_; }
+  [[nodiscard]] bool goes_through_agent() const { return !job_.empty(); }
+
  private:
-  explicit JobLink(transport::Socket socket) : socket_(std::move(socket)) {}
+  JobLink(transport::Socket socket, std::string job)
+      : socket_(std::move(socket)), job_(std::move(job)) {}
+  template <class Request>
+  [[nodiscard]] wire::Packet packet_of(const Request& request) const;
+
   transport::Socket socket_;
+  std::string job_;  // whose daemon the agent passes requests on to; empty on jobd.sock
 };
 
 }  // namespace antdt::launcher

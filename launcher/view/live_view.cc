@@ -73,7 +73,7 @@ std::optional<pid_t> agent_of(const RunControl& control) {
 
 class Watcher {
  public:
-  Watcher(EventLoop& loop, transport::Socket jobd, const WatchOptions& options)
+  Watcher(EventLoop& loop, JobLink jobd, const WatchOptions& options)
       : loop_(loop),
         jobd_(std::move(jobd)),
         options_(options),
@@ -83,10 +83,10 @@ class Watcher {
   Result<WatchEnd> run() {
     ANTDT_RETURN_IF_ERROR(
         loop_.watch_signals({SIGINT, SIGTERM, SIGHUP}, [this](int signal) { on_signal(signal); }));
-    loop_.watch_socket(jobd_, [this] { receive(); });
+    loop_.watch_socket(jobd_.socket(), [this] { receive(); });
     tick();
     loop_.run();
-    loop_.unwatch_socket(jobd_);
+    loop_.unwatch_socket(jobd_.socket());
     return result_;
   }
 
@@ -99,6 +99,11 @@ class Watcher {
   }
 
   bool check_end(MonoTime now) {
+    if (jobd_.goes_through_agent()) {
+      if (!refused_ && now - heard_ < kGone) return false;
+      result_ = WatchEnd{0, true};
+      return true;
+    }
     const bool daemon = FileLock::owner(options_.run_dir + "/jobd.lock").has_value();
     if (!daemon && ::access((options_.run_dir + "/summary.json").c_str(), F_OK) == 0) return true;
     const bool agent = agent_of(options_.control).has_value();
@@ -117,9 +122,8 @@ class Watcher {
   void ask(MonoTime now) {
     wire::StatusRequest question;
     question.events_from = next_event_;
-    [[maybe_unused]] const auto sent = jobd_.send(wire::make_packet(question));
-    if (stop_) [[maybe_unused]]
-      const auto again = jobd_.send(wire::make_packet(*stop_));
+    jobd_.send(question);
+    if (stop_) jobd_.send(*stop_);
     ask_at_ = now + kAskAgain;
   }
 
@@ -127,6 +131,8 @@ class Watcher {
     while (const auto packet = jobd_.receive()) {
       if (const auto reply = wire::open_reply<wire::StatusReply>(*packet)) on_reply(*reply);
       if (wire::open_reply<wire::Done>(*packet)) stop_.reset();  // the stop was received
+      const auto envelope = wire::open_envelope(*packet);
+      refused_ = refused_ || (envelope && envelope->kind == wire::Refused::kKind);
     }
   }
 
@@ -182,7 +188,7 @@ class Watcher {
   }
 
   EventLoop& loop_;
-  transport::Socket jobd_;
+  JobLink jobd_;
   const WatchOptions& options_;
   Screen screen_;
   Result<WatchEnd> result_ = WatchEnd{};
@@ -194,6 +200,7 @@ class Watcher {
   std::deque<EventView> events_;
   std::optional<wire::StopJob> stop_;  // sent until it is answered
   bool asked_to_stop_ = false;
+  bool refused_ = false;
 };
 
 }  // namespace
@@ -205,11 +212,9 @@ void hold_signals() {
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
-Result<WatchEnd> watch(transport::Context& context, const WatchOptions& options) {
+Result<WatchEnd> watch(JobLink jobd, const WatchOptions& options) {
   const SteadyClock clock;
   EventLoop loop(clock);
-  ANTDT_TRY(transport::Socket jobd,
-            transport::Socket::connect_ipc(context, options.control.jobd_socket));
   return Watcher(loop, std::move(jobd), options).run();
 }
 

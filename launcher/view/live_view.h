@@ -13,6 +13,7 @@
 
 #include "core/result.h"
 #include "core/transport/socket.h"
+#include "launcher/start/job_link.h"
 #include "launcher/start/run_directory.h"
 
 namespace antdt::launcher {
@@ -28,7 +29,8 @@ struct WatchOptions {
 };
 
 struct WatchEnd {
-  int signal = 0;  // the signal that ended the watching; 0: the job has ended
+  int signal = 0;        // the signal that ended the watching; 0: the job has ended
+  bool is_away = false;  // through an agent: it does not lead to the job's daemon any more
 };
 
 // Blocks SIGINT, SIGTERM and SIGHUP until watch() handles them. To be called before anything is
@@ -36,8 +38,9 @@ struct WatchEnd {
 void hold_signals();
 
 // Returns when the job daemon is gone and has left a summary, or on a signal. The error
-// (kUnreachable) says that the job's processes are gone without a summary.
-[[nodiscard]] Result<WatchEnd> watch(transport::Context& context, const WatchOptions& options);
+// (kUnreachable) says that the job's processes are gone without a summary. Through an agent, only
+// whether that leads to the daemon is known.
+[[nodiscard]] Result<WatchEnd> watch(JobLink jobd, const WatchOptions& options);
 
 // Waits for the private agent to end after its job, ends it if it does not, and removes the socket
 // directory if it is empty.

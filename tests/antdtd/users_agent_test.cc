@@ -13,6 +13,7 @@
 #include "core/transport/keys.h"
 #include "core/wire/admin_messages.h"
 #include "core/wire/agent_messages.h"
+#include "core/wire/operator_messages.h"
 #include "tests/antdtd/agent_fixture.h"
 
 namespace antdt::antdtd {
@@ -103,6 +104,11 @@ class UsersAgentTest : public AgentTest {
     return lstat(path(name).c_str(), &info) == 0 ? info.st_uid : static_cast<uid_t>(-1);
   }
 
+  template <class Request>
+  [[nodiscard]] static wire::RelayedRequest relayed(const Request& request) {
+    return {std::string(Request::kKind), wire::encode(request), ""};
+  }
+
   UserIdentity nobody_;
   transport::KeyPair agent_key_;
   std::map<std::string, transport::KeyPair> keys_;
@@ -133,31 +139,42 @@ TEST_F(UsersAgentTest, AJobOfOneUserIsNotAttachedToWithTheKeyOfAnother) {
 TEST_F(UsersAgentTest, OnlyAnAdministratorCanStopTheJobOfAnotherUser) {
   Peer daemon = attached("root");
   Peer other = daemon_of("nobody");
-  wire::AdminOrder stop;
-  stop.order = wire::AdminOrderKind::kStop;
+  wire::RelayedRequest stop = relayed(wire::StopJob{});
   stop.who = "root";  // the agent must not believe it
   other.send(stop);
   EXPECT_THAT(other.await_message<wire::Refused>().reason, HasSubstr("antdt-admin"));
+  other.send(relayed(wire::ResizeJob{}));
+  EXPECT_THAT(other.await_message<wire::Refused>().reason,
+              HasSubstr("only its own user may send 'resize'"));
   other.send(wire::JobsRequest{});
   EXPECT_TRUE(other.await_message<wire::JobsReply>().jobs.empty());
 }
 
-TEST_F(UsersAgentTest, AnOrderReachesTheJobsDaemonWithTheNameOfTheKeyAndItsAnswerComesBack) {
+TEST_F(UsersAgentTest, ARequestReachesTheJobsDaemonWithTheNameOfTheKeyAndItsReplyComesBack) {
   Peer daemon = attached("nobody");
   Peer own = daemon_of("nobody");
-  wire::AdminOrder evict;
-  evict.order = wire::AdminOrderKind::kEvict;
+  wire::EvictWorkers evict;
   evict.target = "w0";
-  evict.who = "somebody else";
-  own.send(evict, std::nullopt, 7);
+  wire::RelayedRequest request = relayed(evict);
+  request.who = "somebody else";
+  own.send(request, std::nullopt, 7);
   wire::Envelope asked;
-  const auto order = daemon.await_message<wire::AdminOrder>(&asked);
-  EXPECT_EQ(order.target, "w0");
-  EXPECT_EQ(order.who, "nobody@here");
-  daemon.send(wire::AdminAnswer{false, "it has left"}, std::nullopt, asked.seq);
+  const auto passed_on = daemon.await_message<wire::RelayedRequest>(&asked);
+  EXPECT_EQ(passed_on.kind, wire::EvictWorkers::kKind);
+  EXPECT_EQ(wire::decode<wire::EvictWorkers>(passed_on.body)->target, "w0");
+  EXPECT_EQ(passed_on.who, "nobody@here");
+  const wire::Refused refused{wire::RefusalCode::kInvalid, "it has left"};
+  daemon.send(wire::RelayedReply{std::string(wire::Refused::kKind), wire::encode(refused)},
+              std::nullopt, asked.seq);
   wire::Envelope answered;
   EXPECT_EQ(own.await_message<wire::Refused>(&answered).reason, "it has left");
   EXPECT_EQ(answered.seq, 7U);
+}
+
+TEST_F(UsersAgentTest, ARequestForAJobWithoutADaemonHereIsRefused) {
+  Peer own = daemon_of("root");
+  own.send(relayed(wire::StatusRequest{}));
+  EXPECT_EQ(own.await_message<wire::Refused>().code, wire::RefusalCode::kUnknown);
 }
 
 TEST_F(UsersAgentTest, ADrainedHostStartsNothingTellsEveryJobAndIsDrainedUnderTheNextAgent) {

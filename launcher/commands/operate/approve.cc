@@ -17,10 +17,11 @@ namespace {
 struct ApproveOptions {
   std::string job;
   std::uint32_t number = 0;
+  ThroughAgent through;
 };
 
 Status approve(const ApproveOptions& options) {
-  ANTDT_TRY(RunningJob job, reach(options.job));
+  ANTDT_TRY(RunningJob job, reach(options.job, options.through));
   ANTDT_TRY(const report::Status status, status_of(job));
   ANTDT_RETURN_IF_ERROR(job.link.order(wire::ApproveAction{options.number, operator_name()},
                                        std::chrono::seconds(5)));
@@ -40,6 +41,7 @@ void add_approve(CLI::App& app, int& exit_code) {
   command->add_option("ACTION", options->number, "its number, from antdt status or explain")
       ->required()
       ->check(at_least_one());
+  add_agent_options(*command, options->through);
   command->callback([options, &exit_code] {
     if (const auto done = approve(*options); !done) exit_code = report(done.error());
   });

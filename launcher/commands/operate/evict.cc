@@ -7,11 +7,9 @@
 
 #include "core/report/states.h"
 #include "core/schema/units.h"
-#include "core/wire/admin_messages.h"
 #include "core/wire/operator_messages.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/operate/running_job.h"
-#include "launcher/commands/operate/through_agent.h"
 #include "launcher/commands/show/runs.h"
 
 namespace antdt::cli {
@@ -100,22 +98,9 @@ Status await_server(RunningJob& job, const report::Status& before,
   return {};
 }
 
-Status evict_through_agent(const EvictOptions& options, std::chrono::microseconds deadline) {
-  wire::AdminOrder order;
-  order.order = wire::AdminOrderKind::kEvict;
-  order.target = options.target;
-  order.reason = options.reason;
-  order.time_ms = static_cast<std::uint32_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(deadline).count());
-  ANTDT_RETURN_IF_ERROR(order_through(options.through, options.job, order));
-  fmt::print("{} is asked to leave\n", options.target);
-  return {};
-}
-
 Status evict(const EvictOptions& options) {
   ANTDT_TRY(const auto deadline, schema::parse_duration(options.deadline));
-  if (options.through.wanted()) return evict_through_agent(options, deadline);
-  ANTDT_TRY(RunningJob job, reach(options.job));
+  ANTDT_TRY(RunningJob job, reach(options.job, options.through));
   ANTDT_TRY(const report::Status before, status_of(job));
   wire::EvictWorkers order;
   order.target = options.target;

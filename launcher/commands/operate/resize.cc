@@ -20,6 +20,7 @@ struct ResizeOptions {
   std::uint32_t count = 0;
   std::string role = "worker";
   bool no_wait = false;
+  ThroughAgent through;
 };
 
 // The members of the group or, if there is none (loose workers), the workers that have joined.
@@ -49,7 +50,7 @@ Status await_servers(RunningJob& job, const report::Status& before, std::uint32_
 }
 
 Status resize(const ResizeOptions& options) {
-  ANTDT_TRY(RunningJob job, reach(options.job));
+  ANTDT_TRY(RunningJob job, reach(options.job, options.through));
   ANTDT_TRY(const report::Status before, status_of(job));
   const wire::ResizedRole role = *by_name<wire::ResizedRole>(options.role);
   ANTDT_RETURN_IF_ERROR(job.link.order(wire::ResizeJob{options.count, operator_name(), role},
@@ -81,6 +82,7 @@ void add_resize(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"worker", "server"}))
       ->capture_default_str();
   command->add_flag("--no-wait", options->no_wait, "return when the job daemon has heard it");
+  add_agent_options(*command, options->through);
   command->callback([options, &exit_code] {
     if (const auto done = resize(*options); !done) exit_code = report(done.error());
   });

@@ -6,7 +6,8 @@
 #include <thread>
 
 #include "core/report/states.h"
-#include "launcher/commands/show/runs.h"
+#include "launcher/commands/operate/elsewhere.h"
+#include "launcher/start/paths.h"
 
 namespace antdt::cli {
 namespace {
@@ -17,15 +18,29 @@ constexpr Duration kTellAfter = std::chrono::seconds(5);
 
 }  // namespace
 
-Result<RunningJob> reach(const std::string& job) {
+Result<RunningJob> reach_through(const ThroughAgent& through, const std::string& job) {
+  auto context = std::make_unique<transport::Context>();
+  ANTDT_TRY(launcher::JobLink link,
+            launcher::JobLink::open_through(*context, through.agent,
+                                            launcher::absolute_path(through.keys, "."), job));
+  launcher::RunControl control;
+  control.job = job;
+  return RunningJob{job, std::move(control), std::move(context), std::move(link), through};
+}
+
+Result<RunningJob> reach(const std::string& job, const ThroughAgent& through) {
+  if (through.wanted()) return reach_through(through, job);
   ANTDT_TRY(std::string run_dir, find_job(job));
-  const RunState state = state_of(run_dir);
+  RunState state = state_of(run_dir);
+  if (state == RunState::kBrokenOff) {
+    state = state_elsewhere(run_dir);
+    if (state == RunState::kRunning) return reach_elsewhere(run_dir);
+  }
   if (state == RunState::kEnded) {
     return fail(ErrorKind::kUsage, "the run in {} has ended: antdt status {} shows how", run_dir,
                 run_dir);
   }
   if (state == RunState::kBrokenOff) {
-    ANTDT_RETURN_IF_ERROR(check_not_elsewhere(run_dir));
     return fail(
         ErrorKind::kUnreachable,
         "the run in {} was broken off: nothing of it runs; go on with antdt run --resume {}",
@@ -37,9 +52,25 @@ Result<RunningJob> reach(const std::string& job) {
   return RunningJob{std::move(run_dir), std::move(control), std::move(context), std::move(link)};
 }
 
+RunState state_of(const RunningJob& job) {
+  if (!job.through.wanted()) return state_of(job.run_dir);
+  if (job.run_dir != job.control.job) return state_elsewhere(job.run_dir);
+  const auto here = is_there(job.through, job.control.job);
+  return here && *here ? RunState::kRunning : RunState::kBrokenOff;
+}
+
 Result<report::Status> status_of(RunningJob& job) {
-  ANTDT_TRY(const launcher::JobStatus answer, job.link.status(0, kAnswer));
-  return launcher::parse_status(answer.status_json);
+  const auto ask = [&]() -> Result<report::Status> {
+    ANTDT_TRY(const launcher::JobStatus answer, job.link.status(0, kAnswer));
+    return launcher::parse_status(answer.status_json);
+  };
+  auto status = ask();
+  const bool may_be_reached_again = job.through.wanted() && job.run_dir != job.control.job;
+  if (status || !may_be_reached_again) return status;
+  auto again = reach_elsewhere(job.run_dir);
+  if (!again) return status;
+  job = std::move(*again);
+  return ask();
 }
 
 Status wait_until(RunningJob& job, const std::function<bool(const report::Status&)>& happened) {
@@ -48,13 +79,16 @@ Status wait_until(RunningJob& job, const std::function<bool(const report::Status
   while (true) {
     const auto status = status_of(job);
     if (status && happened(*status)) return {};
-    const RunState state = state_of(job.run_dir);
+    const RunState state = status ? RunState::kRunning : state_of(job);
     if (state == RunState::kEnded) {
       return fail(ErrorKind::kRefused, "the job ended meanwhile: antdt status {} shows how",
                   job.run_dir);
     }
     if (state == RunState::kBrokenOff) {
-      ANTDT_RETURN_IF_ERROR(check_not_elsewhere(job.run_dir));
+      if (job.through.wanted()) {
+        return fail(ErrorKind::kUnreachable, "the daemon of {} is not connected to {} any more",
+                    job.control.job, job.through.agent);
+      }
       return fail(ErrorKind::kUnreachable, "the job's processes are gone; see {}/agent.log",
                   job.run_dir);
     }

@@ -7,6 +7,8 @@
 
 #include "core/result.h"
 #include "core/transport/socket.h"
+#include "launcher/commands/operate/through_agent.h"
+#include "launcher/commands/show/runs.h"
 #include "launcher/start/job_link.h"
 #include "launcher/start/run_directory.h"
 #include "launcher/view/status_view.h"
@@ -14,15 +16,25 @@
 namespace antdt::cli {
 
 struct RunningJob {
-  std::string run_dir;
+  std::string run_dir;  // the job's id, if only that and an agent are known
   launcher::RunControl control;
   std::unique_ptr<transport::Context> context;  // must outlive the link
   launcher::JobLink link;
+  ThroughAgent through = {};  // the agent through which the link leads, if one does
 };
 
-// The error (kUsage, kUnreachable) says where the job is instead and what to do.
-[[nodiscard]] Result<RunningJob> reach(const std::string& job);
+// Through an agent if one is named (then JOB is a job's id); else the job daemon on this host, or,
+// if the run's job goes on elsewhere, that one, through an agent of the job's hosts. The error
+// (kUsage, kUnreachable) says where the job is instead and what to do.
+[[nodiscard]] Result<RunningJob> reach(const std::string& job, const ThroughAgent& through = {});
+// Opens the link without asking anything.
+[[nodiscard]] Result<RunningJob> reach_through(const ThroughAgent& through, const std::string& job);
 
+// Whether the job runs, here or elsewhere. kBrokenOff if the agent through which it was reached
+// knows nothing of its daemon any more.
+[[nodiscard]] RunState state_of(const RunningJob& job);
+
+// Through an agent that does not lead to the job daemon any more, another one is tried.
 [[nodiscard]] Result<report::Status> status_of(RunningJob& job);
 
 // Asks for the job's status until `happened` is true. If that takes long, standard error says what

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -10,10 +11,8 @@
 
 #include "core/report/states.h"
 #include "core/schema/units.h"
-#include "core/wire/admin_messages.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/operate/running_job.h"
-#include "launcher/commands/operate/through_agent.h"
 #include "launcher/commands/show/runs.h"
 #include "launcher/view/summary_view.h"
 
@@ -32,18 +31,24 @@ struct StopOptions {
 // After its grace the job kills its workers, and then waits for their ends.
 constexpr Duration kAfterGrace = std::chrono::seconds(20);
 constexpr Duration kLookEvery = std::chrono::milliseconds(50);
+constexpr Duration kLookElsewhereEvery = std::chrono::milliseconds(500);
 constexpr Duration kTellEvery = std::chrono::seconds(5);
 constexpr std::string_view kWrites = "writing the checkpoint";
 // How long to wait for the end of a job whose own grace is not known.
 constexpr std::chrono::milliseconds kGraceOfAnother = std::chrono::minutes(2);
 
-Result<std::chrono::milliseconds> grace_of(const StopOptions& options, const std::string& run_dir) {
-  if (options.grace.empty()) {
-    ANTDT_TRY(const launcher::JobConfig config, launcher::load_effective(run_dir));
-    return config.failure.stop_grace;
-  }
+// None: the job's own.
+Result<std::optional<std::chrono::milliseconds>> grace_of(const StopOptions& options) {
+  if (options.grace.empty()) return std::nullopt;
   ANTDT_TRY(const auto us, schema::parse_duration(options.grace));
   return std::chrono::duration_cast<std::chrono::milliseconds>(us);
+}
+
+// Through an agent, that adds who asks.
+std::string reason_of(const StopOptions& options, const RunningJob& job) {
+  if (job.through.wanted()) return options.reason;
+  const std::string because = options.reason.empty() ? "" : ": " + options.reason;
+  return fmt::format("antdt stop, asked by {}{}", operator_name(), because);
 }
 
 // Which worker writes how much of a checkpoint; it changes while bytes move.
@@ -66,7 +71,7 @@ Status await_end(RunningJob& job, std::chrono::milliseconds grace) {
   MonoTime deadline = clock.now() + grace + kAfterGrace;
   MonoTime tell_at = clock.now() + kTellEvery;
   std::vector<std::string> written;
-  while (state_of(job.run_dir) == RunState::kRunning) {
+  while (state_of(job) == RunState::kRunning) {
     const MonoTime now = clock.now();
     if (now > deadline) {
       return fail(ErrorKind::kUnreachable,
@@ -84,7 +89,7 @@ Status await_end(RunningJob& job, std::chrono::milliseconds grace) {
       }
       written = std::move(newest);
     }
-    std::this_thread::sleep_for(kLookEvery);
+    std::this_thread::sleep_for(job.through.wanted() ? kLookElsewhereEvery : kLookEvery);
   }
   return {};
 }
@@ -99,40 +104,29 @@ Result<int> tell_end(const std::string& run_dir) {
   return end_of(summary) == JobEnd::kStopped ? 0 : static_cast<int>(summary.exit.code);
 }
 
-// Of another user's job, only whether the agent still has it can be read.
-Result<int> stop_through_agent(const StopOptions& options) {
-  wire::AdminOrder order;
-  order.order = wire::AdminOrderKind::kStop;
-  order.reason = options.reason;
-  std::chrono::milliseconds grace = kGraceOfAnother;
-  if (!options.grace.empty()) {
-    ANTDT_TRY(const auto us, schema::parse_duration(options.grace));
-    grace = std::chrono::duration_cast<std::chrono::milliseconds>(us);
-    order.time_ms = static_cast<std::uint32_t>(grace.count());
-  }
-  ANTDT_RETURN_IF_ERROR(order_through(options.through, options.job, order));
-  fmt::print("stopping: {}\n", options.job);
-  if (options.no_wait) return 0;
+// Only whether the agent still has the job can be known.
+Result<int> await_gone_from(const RunningJob& job, std::chrono::milliseconds grace) {
   ANTDT_RETURN_IF_ERROR(
-      await_gone(options.through, options.job,
+      await_gone(job.through, job.control.job,
                  grace + std::chrono::duration_cast<std::chrono::milliseconds>(kAfterGrace)));
-  fmt::print("{} has left {}\n", options.job, options.through.agent);
+  fmt::print("{} has left {}\n", job.control.job, job.through.agent);
   return 0;
 }
 
 Result<int> stop(const StopOptions& options) {
-  if (options.through.wanted()) return stop_through_agent(options);
-  ANTDT_TRY(RunningJob job, reach(options.job));
-  ANTDT_TRY(const std::chrono::milliseconds grace, grace_of(options, job.run_dir));
-  const std::string because = options.reason.empty() ? "" : ": " + options.reason;
-  ANTDT_RETURN_IF_ERROR(
-      job.link.stop(fmt::format("antdt stop, asked by {}{}", operator_name(), because), grace,
-                    std::chrono::seconds(5)));
+  ANTDT_TRY(RunningJob job, reach(options.job, options.through));
+  ANTDT_TRY(const auto grace, grace_of(options));
+  ANTDT_RETURN_IF_ERROR(job.link.stop(reason_of(options, job), grace, std::chrono::seconds(5)));
   if (options.no_wait) {
     fmt::print("stopping: {}\n", job.run_dir);
     return 0;
   }
-  ANTDT_RETURN_IF_ERROR(await_end(job, grace));
+  if (options.through.wanted()) {
+    fmt::print("stopping: {}\n", job.run_dir);
+    return await_gone_from(job, grace.value_or(kGraceOfAnother));
+  }
+  ANTDT_TRY(const launcher::JobConfig config, launcher::load_effective(job.run_dir));
+  ANTDT_RETURN_IF_ERROR(await_end(job, grace.value_or(config.failure.stop_grace)));
   return tell_end(job.run_dir);
 }
 

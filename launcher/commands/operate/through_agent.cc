@@ -27,19 +27,19 @@ Result<launcher::AdminLink> open_link(transport::Context& context, const Through
 void add_agent_options(CLI::App& command, ThroughAgent& through) {
   command
       .add_option("--agent", through.agent,
-                  "ask through this agent, where JOB is a job's id; of another user's job only "
-                  "members of antdt-admin may")
+                  "ask through this agent, where JOB is a job's id; members of antdt-admin may ask "
+                  "for the status of another user's job, stop it, and evict from it")
       ->type_name("HOST:PORT");
   command.add_option("--keys", through.keys, "with --agent: your keys, as cluster.keys")
       ->type_name("DIR")
       ->capture_default_str();
 }
 
-Status order_through(const ThroughAgent& through, const std::string& job,
-                     const wire::AdminOrder& order) {
+Result<bool> is_there(const ThroughAgent& through, const std::string& job) {
   transport::Context context;
   ANTDT_TRY(launcher::AdminLink link, open_link(context, through));
-  return link.order(job, order, kAgentAnswers);
+  ANTDT_TRY(const auto here, link.jobs(kAgentAnswers));
+  return std::ranges::find(here.jobs, job, &wire::JobHere::job) != here.jobs.end();
 }
 
 Status await_gone(const ThroughAgent& through, const std::string& job,

@@ -1,4 +1,5 @@
-// Orders to a job of another user, which is reached through an agent.
+// What an agent knows of the jobs on its host, and its drain. Requests to a job daemon go through
+// an agent by running_job.h.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,9 +19,8 @@ struct ThroughAgent {
 
 void add_agent_options(CLI::App& command, ThroughAgent& through);
 
-// Sends the order once. If the job daemon or the agent refuses it, the error is kRefused.
-[[nodiscard]] Status order_through(const ThroughAgent& through, const std::string& job,
-                                   const wire::AdminOrder& order);
+// Whether the agent has the job: its daemon is connected, or its processes run there.
+[[nodiscard]] Result<bool> is_there(const ThroughAgent& through, const std::string& job);
 // Returns once the agent does not have the job any more; kUnreachable after `patience`.
 [[nodiscard]] Status await_gone(const ThroughAgent& through, const std::string& job,
                                 std::chrono::milliseconds patience);

@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <thread>
 
+#include "core/clock.h"
 #include "launcher/commands/commands.h"
+#include "launcher/commands/operate/elsewhere.h"
 #include "launcher/commands/run/watch_run.h"
 #include "launcher/commands/show/runs.h"
 #include "launcher/view/live_view.h"
@@ -12,28 +15,65 @@ namespace antdt::cli {
 
 namespace {
 
-Result<int> attach(const std::string& run, bool json) {
-  ANTDT_TRY(const std::string run_dir, find_job(run));
-  switch (state_of(run_dir)) {
-    case RunState::kEnded:
-      return print_summary(run_dir, json);
-    case RunState::kBrokenOff:
-      ANTDT_RETURN_IF_ERROR(check_not_elsewhere(run_dir));
+constexpr Duration kMayBeAwayFor = std::chrono::seconds(30);
+constexpr Duration kTriedAgainEvery = std::chrono::milliseconds(500);
+
+struct AttachOptions {
+  std::string run;
+  bool json = false;
+  ThroughAgent through;
+};
+
+// Nothing of the run is on this host, so only whether its daemon is connected to the agent is
+// known.
+Result<int> attach_through(const AttachOptions& options) {
+  launcher::hold_signals();
+  const SteadyClock clock;
+  MonoTime seen = clock.now();
+  while (clock.now() - seen < kMayBeAwayFor) {
+    ANTDT_TRY(RunningJob job, reach(options.run, options.through));
+    if (state_of(job) != RunState::kRunning) {
       return fail(ErrorKind::kUnreachable,
-                  "the run in {} was broken off: its processes are gone and left no summary; go "
-                  "on with antdt run --resume {}",
-                  run_dir, run_dir);
-    case RunState::kRunning:
-      break;
+                  "{} does not have job {} any more: how it ended is in the run directory on the "
+                  "host of its job daemon, or of antdt run",
+                  options.through.agent, options.run);
+    }
+    launcher::WatchOptions watch;
+    watch.run_dir = job.run_dir;
+    watch.control = job.control;
+    watch.out = talk(options.json);
+    watch.signals_stop = false;
+    ANTDT_TRY(const launcher::WatchEnd end, launcher::watch(std::move(job.link), watch));
+    if (end.signal != 0) return 128 + end.signal;
+    std::this_thread::sleep_for(kTriedAgainEvery);
+  }
+  return fail(ErrorKind::kUnreachable, "no daemon of job {} is connected to {}", options.run,
+              options.through.agent);
+}
+
+Result<int> attach(const AttachOptions& options) {
+  if (options.through.wanted()) return attach_through(options);
+  const bool json = options.json;
+  ANTDT_TRY(const std::string run_dir, find_job(options.run));
+  RunState state = state_of(run_dir);
+  const bool elsewhere = state == RunState::kBrokenOff;
+  if (elsewhere) state = state_elsewhere(run_dir);
+  if (state == RunState::kEnded) return print_summary(run_dir, json);
+  if (state == RunState::kBrokenOff) {
+    return fail(ErrorKind::kUnreachable,
+                "the run in {} was broken off: its processes are gone and left no summary; go "
+                "on with antdt run --resume {}",
+                run_dir, run_dir);
   }
   ANTDT_TRY(const launcher::RunControl control, launcher::read_control(run_dir));
   launcher::hold_signals();
   fmt::print(talk(json), "{} in {}; Ctrl-C ends the watching only (antdt stop {} ends the job)\n",
              control.job, run_dir, run_dir);
   std::fflush(talk(json));
+  const WatchRun watch{run_dir, control, {}, json, false};
   transport::Context context;
-  ANTDT_TRY(const int code, watch_run(context, {run_dir, control, {}, json, false}));
-  if (code > 128 && state_of(run_dir) == RunState::kRunning) {
+  ANTDT_TRY(const int code, elsewhere ? watch_elsewhere(watch) : watch_run(context, watch));
+  if (code > 128 && (elsewhere || state_of(run_dir) == RunState::kRunning)) {
     fmt::print(talk(json), "the job goes on\n");
   }
   return code;
@@ -42,17 +82,14 @@ Result<int> attach(const std::string& run, bool json) {
 }  // namespace
 
 void add_attach(CLI::App& app, int& exit_code) {
-  struct Options {
-    std::string run;
-    bool json = false;
-  };
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<AttachOptions>();
   CLI::App* command = app.add_subcommand("attach", "Watch a running job until it ends");
   command->add_option("JOB", options->run,
                       std::string(kJobHelp) + " (default: the newest running)");
   command->add_flag("--json", options->json, "print only JSON to standard output");
+  add_agent_options(*command, options->through);
   command->callback([options, &exit_code] {
-    const auto code = attach(options->run, options->json);
+    const auto code = attach(*options);
     exit_code = code ? *code : report(code.error());
   });
 }

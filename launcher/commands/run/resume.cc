@@ -12,6 +12,7 @@
 #include "jobd/disk/checkpoint_store.h"
 #include "jobd/disk/run_journal.h"
 #include "jobd/programs/job_spec.h"
+#include "launcher/commands/operate/elsewhere.h"
 #include "launcher/commands/run/fetch_back.h"
 #include "launcher/commands/run/prepare.h"
 #include "launcher/commands/run/watch_run.h"
@@ -28,7 +29,12 @@ namespace {
 bool is_there(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 Status check_ended(const std::string& run_dir) {
-  if (state_of(run_dir) == RunState::kRunning) {
+  RunState state = state_of(run_dir);
+  if (state == RunState::kBrokenOff) {
+    ANTDT_RETURN_IF_ERROR(check_not_elsewhere(run_dir));
+    state = state_elsewhere(run_dir);
+  }
+  if (state == RunState::kRunning) {
     return fail(ErrorKind::kUsage, "the run in {} still runs: watch it with antdt attach {}",
                 run_dir, run_dir);
   }

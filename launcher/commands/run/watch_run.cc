@@ -4,13 +4,22 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "core/os/fs.h"
+#include "launcher/commands/operate/elsewhere.h"
 #include "launcher/commands/show/runs.h"
 #include "launcher/view/live_view.h"
 #include "launcher/view/summary_view.h"
 
 namespace antdt::cli {
+namespace {
+
+// As long as a job daemon that stands by may take until it has the job, and more.
+constexpr Duration kTakeover = std::chrono::seconds(30);
+constexpr Duration kLookElsewhereAgain = std::chrono::milliseconds(500);
+
+}  // namespace
 
 void print_started(const Started& s) {
   if (!s.detached) return fmt::print(talk(s.json), "{} in {}\n", s.job, s.run_dir);
@@ -38,18 +47,48 @@ Result<int> print_summary(const std::string& run_dir, bool json) {
   return static_cast<int>(summary.exit.code);
 }
 
-Result<int> watch_run(transport::Context& context, const WatchRun& run) {
+namespace {
+
+launcher::WatchOptions options_of(const WatchRun& run) {
   std::FILE* const out = talk(run.json);
-  const auto end =
-      launcher::watch(context, {run.run_dir, run.control, run.stop_grace, out,
-                                ::isatty(::fileno(out)) == 1, run.signals_stop, operator_name()});
+  return {run.run_dir,      run.control,    run.stop_grace, out, ::isatty(::fileno(out)) == 1,
+          run.signals_stop, operator_name()};
+}
+
+}  // namespace
+
+Result<int> watch_run(transport::Context& context, const WatchRun& run) {
+  ANTDT_TRY(launcher::JobLink link, launcher::JobLink::open(context, run.control.jobd_socket));
+  const auto end = launcher::watch(std::move(link), options_of(run));
   if (!end) {
-    ANTDT_RETURN_IF_ERROR(check_not_elsewhere(run.run_dir));
+    if (state_elsewhere(run.run_dir) != RunState::kBrokenOff) return watch_elsewhere(run);
     return tl::unexpected<Error>(end.error());
   }
   if (end->signal != 0) return 128 + end->signal;
   launcher::finish_agent(run.control);
   return print_summary(run.run_dir, run.json);
+}
+
+Result<int> watch_elsewhere(const WatchRun& run) {
+  const SteadyClock clock;
+  MonoTime seen = clock.now();
+  for (;;) {
+    if (state_elsewhere(run.run_dir) == RunState::kEnded) {
+      return print_summary(run.run_dir, run.json);
+    }
+    auto job = reach_elsewhere(run.run_dir);
+    if (!job && clock.now() - seen > kTakeover) return tl::unexpected<Error>(job.error());
+    if (!job) {
+      std::this_thread::sleep_for(kLookElsewhereAgain);
+      continue;
+    }
+    fmt::print(talk(run.json), "the job goes on elsewhere; the agent at {} leads to it\n",
+               job->through.agent);
+    std::fflush(talk(run.json));
+    ANTDT_TRY(const launcher::WatchEnd end, launcher::watch(std::move(job->link), options_of(run)));
+    if (end.signal != 0) return 128 + end.signal;
+    seen = clock.now();
+  }
 }
 
 }  // namespace antdt::cli

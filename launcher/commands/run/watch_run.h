@@ -31,8 +31,12 @@ struct Started {
 void print_started(const Started& started);
 
 // Returns the exit code of the job, after printing its summary and its first cause; or 128 plus the
-// number of the signal that ended the watching.
+// number of the signal that ended the watching. If the job goes on elsewhere, it is watched there.
 [[nodiscard]] Result<int> watch_run(transport::Context& context, const WatchRun& run);
+
+// The same for a job that is elsewhere already. kUnreachable if for half a minute no agent of its
+// hosts leads to its daemon.
+[[nodiscard]] Result<int> watch_elsewhere(const WatchRun& run);
 
 // Prints how a run ended, and returns its exit code.
 [[nodiscard]] Result<int> print_summary(const std::string& run_dir, bool json);

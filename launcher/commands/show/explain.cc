@@ -9,6 +9,7 @@
 #include "core/os/fs.h"
 #include "core/os/rotating_file.h"
 #include "launcher/commands/commands.h"
+#include "launcher/commands/operate/elsewhere.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/show/runs.h"
 #include "launcher/commands/show/standing_run.h"
@@ -56,6 +57,24 @@ Status ask_daemon(RunningJob& running, launcher::ExplainInput& input) {
   return {};
 }
 
+// The daemon on another host knows events that the files here do not have.
+Status ask_elsewhere(launcher::ExplainInput& input) {
+  switch (state_elsewhere(input.run_dir)) {
+    case RunState::kBrokenOff:
+      return {};
+    case RunState::kEnded: {
+      ANTDT_TRY(input.summary_json, read_file(input.run_dir + "/summary.json"));
+      return {};
+    }
+    case RunState::kRunning: {
+      ANTDT_TRY(RunningJob running, reach_elsewhere(input.run_dir));
+      input.events.clear();
+      return ask_daemon(running, input);
+    }
+  }
+  return {};
+}
+
 Status explain(const std::string& job, const std::string& worker, bool json) {
   launcher::ExplainInput input;
   input.worker = worker;
@@ -74,7 +93,7 @@ Status explain(const std::string& job, const std::string& worker, bool json) {
       ANTDT_RETURN_IF_ERROR(ask_daemon(running, input));
     }
     if ((*files)->state == RunState::kBrokenOff) {
-      ANTDT_RETURN_IF_ERROR(check_not_elsewhere(input.run_dir));
+      ANTDT_RETURN_IF_ERROR(ask_elsewhere(input));
     }
   }
   ANTDT_TRY(const launcher::Explanation explanation, launcher::explain(input));

@@ -11,7 +11,6 @@
 #include "core/os/fs.h"
 #include "core/os/runtime_dir.h"
 #include "core/wire/codec.h"
-#include "jobd/disk/run_journal.h"
 #include "launcher/start/leftovers.h"
 #include "launcher/start/paths.h"
 #include "launcher/start/run_directory.h"
@@ -73,16 +72,6 @@ RunState state_of(const std::string& run_dir) {
   const std::string sockets = fs::path(control->agent_socket).parent_path();
   const bool agent = FileLock::owner(launcher::private_agent_lock(sockets)).has_value();
   return agent ? RunState::kRunning : RunState::kBrokenOff;
-}
-
-Status check_not_elsewhere(const std::string& run_dir) {
-  const auto journal = jobd::RunJournal::of_run(run_dir);
-  const std::string holder = journal ? journal->holder_elsewhere() : "";
-  if (holder.empty()) return {};
-  return fail(ErrorKind::kUnreachable,
-              "the job of {} goes on elsewhere: the job daemon on {} has it. Ask there: antdt "
-              "status {}",
-              run_dir, holder, run_dir);
 }
 
 // Subdirectories of the runtime directory show which job daemon each agent keeps (docs/agent.md).

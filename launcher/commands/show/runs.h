@@ -24,10 +24,6 @@ struct KnownRun {
 // exists, the job daemon comes back.
 [[nodiscard]] RunState state_of(const std::string& run_dir);
 
-// For a run of which nothing runs here: kUnreachable if its job goes on elsewhere, as its journal
-// in etcd says; the message names the host.
-[[nodiscard]] Status check_not_elsewhere(const std::string& run_dir);
-
 // The runs below runs/ in the working directory, and runs in any directory whose processes run,
 // newest first. A run elsewhere that has ended is not found, because there is no list of runs.
 [[nodiscard]] std::vector<KnownRun> known_runs();

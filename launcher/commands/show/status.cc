@@ -7,6 +7,7 @@
 
 #include "core/os/fs.h"
 #include "launcher/commands/commands.h"
+#include "launcher/commands/operate/elsewhere.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/show/jobs.h"
 #include "launcher/commands/show/runs.h"
@@ -21,6 +22,7 @@ struct StatusOptions {
   std::string job;
   bool json = false;
   bool watch = false;
+  ThroughAgent through;
 };
 
 constexpr Duration kWatchInterval = std::chrono::seconds(1);
@@ -48,6 +50,7 @@ void begin_page(const StatusOptions& options) {
 
 Status print_running(RunningJob& job, const StatusOptions& options) {
   const auto answer = job.link.status(0, std::chrono::seconds(3));
+  if (!answer && job.through.wanted()) return tl::unexpected<Error>(answer.error());
   if (!answer) {
     return fail(ErrorKind::kUnreachable,
                 "the job daemon of {} does not answer ({}); see {}/agent.log and {}/logs",
@@ -71,6 +74,22 @@ Status print_running(RunningJob& job, const StatusOptions& options) {
   return {};
 }
 
+// Once, or with --watch until the job has ended.
+Status print_again(RunningJob& job, const StatusOptions& options) {
+  while (true) {
+    const Status shown = print_running(job, options);
+    const RunState state = shown && !options.watch ? RunState::kRunning : state_of(job);
+    const bool goes_on = options.watch && state != RunState::kBrokenOff;
+    if (state == RunState::kEnded && (options.watch || !shown)) {
+      return print_ended(job.run_dir, options.json);
+    }
+    if (!goes_on) return shown;
+    if (!shown) fmt::print(stderr, "{}\n", shown.error().message);
+    std::fflush(stdout);
+    std::this_thread::sleep_for(kWatchInterval);
+  }
+}
+
 struct Found {
   std::string run_dir;
   RunState state;
@@ -78,6 +97,10 @@ struct Found {
 
 // The job may end while it is asked, and its daemon may be started again.
 Status print_status(const StatusOptions& options) {
+  if (options.through.wanted()) {
+    ANTDT_TRY(RunningJob job, reach(options.job, options.through));
+    return print_again(job, options);
+  }
   if (options.job.empty() && !any_runs()) return print_jobs(options.json);
   const auto found = within(kDiskPatience, [name = options.job]() -> Result<Found> {
     ANTDT_TRY(std::string path, find_job(name));
@@ -91,19 +114,11 @@ Status print_status(const StatusOptions& options) {
   if (!*found) return tl::unexpected<Error>(found->error());
   const std::string run_dir = (*found)->run_dir;
   if ((*found)->state == RunState::kEnded) return print_ended(run_dir, options.json);
-  ANTDT_TRY(RunningJob job, reach(run_dir));
-  while (true) {
-    const Status shown = print_running(job, options);
-    const RunState state = state_of(run_dir);
-    const bool goes_on = options.watch && state != RunState::kBrokenOff;
-    if (state == RunState::kEnded && (options.watch || !shown)) {
-      return print_ended(run_dir, options.json);
-    }
-    if (!goes_on) return shown;
-    if (!shown) fmt::print(stderr, "{}\n", shown.error().message);
-    std::fflush(stdout);
-    std::this_thread::sleep_for(kWatchInterval);
+  if ((*found)->state == RunState::kBrokenOff && state_elsewhere(run_dir) == RunState::kEnded) {
+    return print_ended(run_dir, options.json);
   }
+  ANTDT_TRY(RunningJob job, reach(run_dir));
+  return print_again(job, options);
 }
 
 }  // namespace
@@ -115,6 +130,7 @@ void add_status(CLI::App& app, int& exit_code) {
                       std::string(kJobHelp) + " (default: the newest running)");
   command->add_flag("--json", options->json, "print JSON");
   command->add_flag("--watch", options->watch, "again each second, until the run ends");
+  add_agent_options(*command, options->through);
   command->callback([options, &exit_code] {
     if (const auto done = print_status(*options); !done) exit_code = report(done.error());
   });

@@ -29,9 +29,9 @@ using EveryMessage = testing::Types<
     PsTaken, PsImage, PsStats, InjectRules, Injected, Traced, StackWanted, StackTold,
     CheckpointBegun, FilesAttach, FilesReady, FilesDetach, FileProbe, FileProbed, FileList,
     FileListed, FileRead, FileData, FileWrite, FileDone, FileSum, FileSummed, FileCommit,
-    FileRemove, JobsRequest, JobsReply, AdminOrder, AdminAnswer, FileHost, FileHostTold, FileClock,
-    FileClockTold, FileDisk, FileDiskTold, FilePort, FilePortOpen, FileLink, FileLinkTold,
-    HostDrain, DrainHost>;
+    FileRemove, JobsRequest, JobsReply, RelayedRequest, RelayedReply, FileHost, FileHostTold,
+    FileClock, FileClockTold, FileDisk, FileDiskTold, FilePort, FilePortOpen, FileLink,
+    FileLinkTold, HostDrain, DrainHost>;
 
 // Gives every field, of nested parts too, a different value.
 class Filler {

@@ -78,9 +78,11 @@ class LostLauncher(SeparateHosts):
                    f"{count} job daemons stand by")
 
     def await_successor(self, run_dir):
-        """(host, status) of the job daemon that goes on with the job."""
+        """(host, status) of the job daemon that goes on with the job, which is there alone."""
         def successor():
             for host in self.hosts.values():
+                if not host.path(run_dir / "control.json").exists():
+                    continue
                 status = self.status_on(host, run_dir)
                 if status and status["incarnation"] == 2:
                     return host, status
@@ -98,7 +100,7 @@ class LostLauncher(SeparateHosts):
             said.append(f"--- {host.name}: {log.name}\n{log.read_text()[-3000:]}")
         return "\n".join(said)
 
-    def assert_ends_exactly(self, host, run_dir):
+    def assert_ends_exactly(self, host, run_dir, generations=1):
         """The job ends on that host, and each record has entered the model once an epoch."""
         def ended():
             path = host.path(run_dir / "summary.json")
@@ -106,7 +108,7 @@ class LostLauncher(SeparateHosts):
         summary = await_true(ended, 180, "the job ends")
         self.assertEqual(summary["state"], "done")
         self.assertEqual((summary["incarnations"], summary["generations"], summary["lineages"]),
-                         (2, 1, 1))
+                         (2, generations, 1))
         found = tally.counts(host.path(run_dir))
         self.assertEqual({i: c for i, c in enumerate(found) if c != EPOCHS}, {})
         audit = self.ask(host, "data", "audit", run_dir, "--json")
@@ -121,13 +123,33 @@ class LostLauncher(SeparateHosts):
         self.cut_launcher()
         host, _ = self.await_successor(run_dir)
         self.join_launcher()
-        out, err = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 3, out + err)
-        self.assertIn("goes on elsewhere: the job daemon on host ", err)
+        await_true(lambda: (self.status(run_dir) or {}).get("incarnation") == 2, 20,
+                   "the launching host shows the job's status, through an agent")
         refused = self.antdt("run", "--resume", run_dir)
         self.assertEqual(refused.returncode, 3, refused.stderr)
-        self.assertIn("goes on elsewhere", refused.stderr)
-        self.assert_ends_exactly(host, run_dir)
+        self.assertIn("goes on elsewhere: the job daemon on host ", refused.stderr)
+        explained = self.antdt("explain", run_dir)
+        self.assertEqual(explained.returncode, 0, explained.stderr)
+        self.assert_operated_through_any_agent(run_dir)
+        out, err = process.communicate(timeout=180)
+        self.assertEqual(process.returncode, 0, out + err)
+        self.assertIn("the job goes on elsewhere", out)
+        self.assert_ends_exactly(host, run_dir, generations=3)  # w1 has left, and is back
+        ended = self.antdt("status", run_dir)
+        self.assertIn("done", ended.stdout, "the summary came from etcd")
+
+    def assert_operated_through_any_agent(self, run_dir):
+        """Requests by the job's id alone, from hosts without the run's files, reach the daemon."""
+        job = self.antdt("status", run_dir, "--json")
+        job = json.loads(job.stdout)["job"]
+        for host in self.hosts.values():
+            through = ["--agent", host.endpoint, "--keys", self.dir / "keys"]
+            asked = self.ask(host, "status", job, "--json", *through)
+            self.assertEqual(asked.returncode, 0, asked.stderr)
+            self.assertEqual(json.loads(asked.stdout)["incarnation"], 2)
+        evicted = self.antdt("evict", run_dir, "w1", "--reason", "a test")
+        self.assertEqual(evicted.returncode, 0, evicted.stderr)
+        self.assertIn("w1 has left", evicted.stdout)
 
     def test_training_goes_on_from_another_host(self):
         process, run_dir = self.launch(self.job())
@@ -149,6 +171,9 @@ class LostLauncher(SeparateHosts):
         self.etcd.await_healthy()
         audit = self.antdt("data", "audit", run_dir, "--json")
         self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
+        ended = self.antdt("attach", run_dir)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertEqual(json.loads((run_dir / "summary.json").read_text())["incarnations"], 2)
 
 
 class InNamespaces(unittest.TestCase):

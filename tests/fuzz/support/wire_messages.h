@@ -25,8 +25,8 @@ using WireMessages = std::tuple<
     wire::StackTold, wire::CheckpointBegun, wire::FilesAttach, wire::FilesReady, wire::FilesDetach,
     wire::FileProbe, wire::FileProbed, wire::FileList, wire::FileListed, wire::FileRead,
     wire::FileData, wire::FileWrite, wire::FileDone, wire::FileSum, wire::FileSummed,
-    wire::FileCommit, wire::FileRemove, wire::JobsRequest, wire::JobsReply, wire::AdminOrder,
-    wire::AdminAnswer, wire::FileHost, wire::FileHostTold, wire::FileClock, wire::FileClockTold,
+    wire::FileCommit, wire::FileRemove, wire::JobsRequest, wire::JobsReply, wire::RelayedRequest,
+    wire::RelayedReply, wire::FileHost, wire::FileHostTold, wire::FileClock, wire::FileClockTold,
     wire::FileDisk, wire::FileDiskTold, wire::FilePort, wire::FilePortOpen, wire::FileLink,
     wire::FileLinkTold, wire::HostDrain, wire::DrainHost>;
 

@@ -1,0 +1,59 @@
+#include "launcher/commands/operate/elsewhere.h"
+
+#include <fmt/format.h>
+
+#include "core/os/fs.h"
+#include "jobd/disk/run_journal.h"
+#include "launcher/view/summary_view.h"
+
+namespace antdt::cli {
+namespace {
+
+constexpr Duration kOneOfThemAnswers = std::chrono::seconds(2);
+
+// Whether the run's summary could be fetched.
+bool fetch_summary(const jobd::RunJournal& journal, const std::string& run_dir) {
+  const auto text = journal.kept_file("summary.json");
+  if (!text || !launcher::parse_summary(*text)) return false;
+  return write_file_atomic(run_dir + "/summary.json", *text).has_value();
+}
+
+}  // namespace
+
+RunState state_elsewhere(const std::string& run_dir) {
+  const auto journal = jobd::RunJournal::of_run(run_dir);
+  if (!journal || !journal->is_in_etcd()) return RunState::kBrokenOff;
+  if (!journal->holder_elsewhere().empty()) return RunState::kRunning;
+  return fetch_summary(*journal, run_dir) ? RunState::kEnded : RunState::kBrokenOff;
+}
+
+Status check_not_elsewhere(const std::string& run_dir) {
+  const auto journal = jobd::RunJournal::of_run(run_dir);
+  const std::string holder = journal ? journal->holder_elsewhere() : "";
+  if (holder.empty()) return {};
+  return fail(ErrorKind::kUnreachable,
+              "the job of {} goes on elsewhere: the job daemon on {} has it. Watch it with antdt "
+              "attach {}",
+              run_dir, holder, run_dir);
+}
+
+Result<RunningJob> reach_elsewhere(const std::string& run_dir) {
+  ANTDT_TRY(const launcher::JobConfig config, launcher::load_effective(run_dir));
+  std::string answers;
+  for (const std::string& agent : config.cluster.hosts) {
+    auto found = [&]() -> Result<RunningJob> {
+      ANTDT_TRY(RunningJob job, reach_through({agent, config.cluster.keys}, config.job.id));
+      ANTDT_TRY([[maybe_unused]] const auto status, job.link.status(0, kOneOfThemAnswers));
+      job.run_dir = run_dir;
+      return job;
+    }();
+    if (found) return found;
+    answers += fmt::format("\n  {}: {}", agent, found.error().message);
+  }
+  return fail(ErrorKind::kUnreachable,
+              "the job of {} goes on elsewhere, and no agent of its hosts leads to its job daemon "
+              "now:{}",
+              run_dir, answers);
+}
+
+}  // namespace antdt::cli

@@ -82,6 +82,7 @@ void EffectRunner::end(const ctl::lifecycle::EndJob& o) {
   shell_.ended = true;
   if (shell_.own_program) shell_.own_program->end();
   if (shell_.hooks) shell_.hooks->job_ended();
+  shell_.standbys.job_ended();
   shell_.turns.finish();
   ctl::JobReport last = shell_.machine.report();
   last.state = state_after(o.outcome.state);
@@ -97,15 +98,16 @@ void EffectRunner::end(const ctl::lifecycle::EndJob& o) {
 }
 
 void EffectRunner::write_summary(const ctl::JobReport& last) {
-  const auto leave = [this] {
+  const std::string text = ctl::summary_json(last);
+  // Other hosts take the job for ended from then on, so the last checkpoint must be copied before.
+  const auto leave = [this, text] {
+    shell_.turns.keep_for_others(kSummaryFile, text);
     if (shell_.links) shell_.links->detach();
     shell_.loop.call_after(kLastMessages, [this] {
       if (!shell_.hooks) return shell_.loop.stop();
       shell_.hooks->when_done([this] { shell_.loop.stop(); });
     });
   };
-  const std::string text = ctl::summary_json(last);
-  shell_.turns.keep_for_others(kSummaryFile, text);
   shell_.disks.records().run(
       "writing summary.json",
       [this, leave, path = fmt::format("{}/{}", shell_.options.run_dir, kSummaryFile), text] {

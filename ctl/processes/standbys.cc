@@ -55,6 +55,14 @@ void Standbys::on(const StandbyEnded& input, MonoTime now, Effects& out) {
   host->pause = std::min(2 * host->pause, kLongestPause);
 }
 
+// From: starting, up. To: free.
+void Standbys::on(const JobEnded&, MonoTime, Effects& out) {
+  wanted_ = 0;
+  for (auto& [order, host] : hosts_) {
+    if (host.state == State::kStarting || host.state == State::kUp) stop(order, host, out);
+  }
+}
+
 // From: pausing. To: free, when the pause is over. A start that was not answered is repeated.
 void Standbys::on(const TimePassed&, MonoTime now, Effects& out) {
   for (auto& [order, host] : hosts_) {
@@ -72,8 +80,7 @@ void Standbys::settle(MonoTime now, Effects& out) {
   for (auto& [order, host] : hosts_) {
     if (host.state != State::kStarting && host.state != State::kUp) continue;
     if (++there <= wanted_ || host.state != State::kUp) continue;
-    out.emplace_back(StopStandby{host.end_point, {{kStandby, order}, host.attempt}});
-    host.state = State::kFree;
+    stop(order, host, out);
     --there;
   }
   for (auto& [order, host] : hosts_) {
@@ -82,6 +89,12 @@ void Standbys::settle(MonoTime now, Effects& out) {
     start(order, host, now, out);
     ++there;
   }
+}
+
+// From: starting, up. To: free.
+void Standbys::stop(std::uint32_t order, Host& host, Effects& out) {
+  out.emplace_back(StopStandby{host.end_point, {{kStandby, order}, host.attempt}});
+  host.state = State::kFree;
 }
 
 // From: free. To: starting.

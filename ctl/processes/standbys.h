@@ -8,6 +8,7 @@
 //   starting, up ──StandbyEnded──> pausing ──TimePassed, after a pause──> free
 //   any ──HostGone──> away
 //   up ──(there are more than wanted)──> free (StopStandby)
+//   starting, up ──JobEnded──> free (StopStandby)
 //
 // Hosts are chosen in the order of the job's hosts. The pauses grow from 5 s to 5 minutes, since
 // what ended one (keys that are missing there) will usually end the next.
@@ -49,8 +50,10 @@ struct StandbyEnded {
   Member member;
   std::string why;
 };
+// No job daemon is to stand by from now on.
+struct JobEnded {};
 struct TimePassed {};
-using Input = std::variant<HostCame, HostGone, StandbyStarted, StandbyEnded, TimePassed>;
+using Input = std::variant<HostCame, HostGone, StandbyStarted, StandbyEnded, JobEnded, TimePassed>;
 
 struct StartStandby {
   std::string host;
@@ -92,14 +95,16 @@ class Standbys {
   void on(const HostGone& input, MonoTime now, Effects& out);
   void on(const StandbyStarted& input, MonoTime now, Effects& out);
   void on(const StandbyEnded& input, MonoTime now, Effects& out);
+  void on(const JobEnded& input, MonoTime now, Effects& out);
   void on(const TimePassed& input, MonoTime now, Effects& out);
   // Starts what is missing, and stops what is too much.
   void settle(MonoTime now, Effects& out);
+  static void stop(std::uint32_t order, Host& host, Effects& out);
   void start(std::uint32_t order, Host& host, MonoTime now, Effects& out);
   [[nodiscard]] Host* find(Member member);
   void check_invariants() const;
 
-  const std::uint32_t wanted_;
+  std::uint32_t wanted_;  // none once the job has ended
   const Incarnation incarnation_;
   const std::optional<std::uint32_t> own_;
   std::map<std::uint32_t, Host> hosts_;  // those that are there, by order

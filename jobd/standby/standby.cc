@@ -47,6 +47,15 @@ Result<launcher::JobConfig> lay_files(store::Etcd& etcd, const StandbyOptions& s
   return launcher::load_effective(options.run_dir);
 }
 
+// Whether a job daemon has kept the summary of the job's end.
+Result<bool> has_ended(store::Etcd& etcd, const StandbyOptions& standby) {
+  ANTDT_TRY(const transport::KeyPair key, transport::load_key_pair(standby.keys + "/job.key"));
+  ANTDT_TRY(const std::string sealed, store::read_run_file(etcd, standby.journal, kSummaryFile));
+  ANTDT_TRY(const std::string summary,
+            RunFileSeal(key, standby.journal).open(kSummaryFile, sealed));
+  return !summary.empty();
+}
+
 // The private directory of a job's sockets on this host, with the lock that keeps others from
 // removing it. It is removed with this object.
 class SocketDirectory {
@@ -144,6 +153,8 @@ Result<std::unique_ptr<JobDaemon>> stand_by(EventLoop& loop, const Clock& clock,
   log_info("stands by for job {}", config.job.id);
   for (;;) {
     ANTDT_RETURN_IF_ERROR(await_free_lock(*etcd, standby));
+    ANTDT_TRY(const bool ended, until_answered([&] { return has_ended(*etcd, standby); }));
+    if (ended) return fail(ErrorKind::kAborted, "job {} has ended", config.job.id);
     ANTDT_TRY(const launcher::JobConfig now, until_answered(lay));
     auto daemon = JobDaemon::open(loop, clock, context, options);
     if (daemon) {

@@ -21,8 +21,8 @@ struct StandbyOptions {
 };
 
 // Returns once this process has the job. `options` lacks the directory of sockets. SIGTERM and
-// SIGINT are blocked from now on. Errors: kAborted if one of them came; kUsage if this host lacks
-// what a job daemon needs, or if etcd has no such job any more.
+// SIGINT are blocked from now on. Errors: kAborted if one of them came, or the job has ended;
+// kUsage if this host lacks what a job daemon needs, or if etcd has no such job any more.
 [[nodiscard]] Result<std::unique_ptr<JobDaemon>> stand_by(EventLoop& loop, const Clock& clock,
                                                           transport::Context& context,
                                                           Options options,

@@ -88,6 +88,8 @@ bool StandbyDesk::on_agent_message(const std::string& host, const wire::Envelope
 
 void StandbyDesk::tick() { feed(ctl::standby::TimePassed{}); }
 
+void StandbyDesk::job_ended() { feed(ctl::standby::JobEnded{}); }
+
 void StandbyDesk::feed(const ctl::standby::Input& input) {
   ctl::standby::Effects effects;
   standbys_.step(input, shell_.loop.now(), effects);

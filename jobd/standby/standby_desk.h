@@ -25,6 +25,7 @@ class StandbyDesk {
   [[nodiscard]] bool on_agent_message(const std::string& host, const wire::Envelope& envelope,
                                       std::string_view body);
   void tick();
+  void job_ended();
 
  private:
   void feed(const ctl::standby::Input& input);

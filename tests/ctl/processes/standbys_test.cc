@@ -118,6 +118,19 @@ TEST_F(StandbysTest, WhatIsSaidOfAnOldOneChangesNothing) {
   EXPECT_THAT(step(StandbyEnded{{{'w', 1}, Attempt{2000}}, "signal 9"}), IsEmpty());
 }
 
+TEST_F(StandbysTest, AfterTheJobsEndAllAreStoppedAndNoneIsStarted) {
+  make(2);
+  come(1);
+  come(2);
+  step(StandbyStarted{member(1, 2000)});
+  EXPECT_THAT(step(JobEnded{}), ElementsAre("stop h1 j1.2000", "stop h2 j2.2000"));
+  EXPECT_THAT(step(StandbyStarted{member(2, 2000)}), IsEmpty());
+  EXPECT_THAT(step(StandbyEnded{member(1, 2000), "exit code 0"}), IsEmpty());
+  EXPECT_THAT(come(3), IsEmpty());
+  now += seconds(600);
+  EXPECT_THAT(step(TimePassed{}), IsEmpty());
+}
+
 TEST_F(StandbysTest, NoneIsWantedWithoutAStore) {
   make(0);
   EXPECT_THAT(come(1), IsEmpty());

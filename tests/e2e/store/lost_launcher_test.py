@@ -173,7 +173,8 @@ class LostLauncher(SeparateHosts):
         self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
         ended = self.antdt("attach", run_dir)
         self.assertEqual(ended.returncode, 0, ended.stderr)
-        self.assertEqual(json.loads((run_dir / "summary.json").read_text())["incarnations"], 2)
+        self.assertEqual(json.loads((run_dir / "summary.json").read_text())["incarnations"], 2,
+                         "\n".join(map(self.logs_of, self.hosts.values())))
 
 
 class InNamespaces(unittest.TestCase):

@@ -26,14 +26,6 @@ constexpr const char* kLockName = "jobd.lock";
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
-std::optional<EtcdAddress> etcd_of(const launcher::ClusterSection& cluster) {
-  if (cluster.store.empty()) return {};
-  auto members = etcd_members(cluster.store);
-  ANTDT_CHECK(members, "cluster.store was not checked: {}", cluster.store);
-  return EtcdAddress{std::move(*members), cluster.store_ca,   cluster.store_cert,
-                     cluster.store_key,   cluster.store_user, cluster.store_password_file};
-}
-
 // Equal only for the same file in the same run of this machine's system.
 std::string identity_of(const std::string& lock_file) {
   struct stat about {};
@@ -66,6 +58,14 @@ Result<std::string> rename_aside(const std::string& path, const std::string& dir
 }
 
 }  // namespace
+
+std::optional<EtcdAddress> etcd_of(const launcher::ClusterSection& cluster) {
+  if (cluster.store.empty()) return {};
+  auto members = etcd_members(cluster.store);
+  ANTDT_CHECK(members, "cluster.store was not checked: {}", cluster.store);
+  return EtcdAddress{std::move(*members), cluster.store_ca,   cluster.store_cert,
+                     cluster.store_key,   cluster.store_user, cluster.store_password_file};
+}
 
 RunJournal::RunJournal(const launcher::JobConfig& config, std::string run_dir,
                        const std::string& state_dir)

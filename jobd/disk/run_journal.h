@@ -14,6 +14,9 @@
 
 namespace antdt::jobd {
 
+// cluster.store and the keys beside it; none if the job has no store.
+[[nodiscard]] std::optional<EtcdAddress> etcd_of(const launcher::ClusterSection& cluster);
+
 class RunJournal {
  public:
   RunJournal(const launcher::JobConfig& config, std::string run_dir, const std::string& state_dir);

@@ -57,6 +57,13 @@ struct KeyFacts {
   std::string error;         // why it cannot be read
 };
 
+// A member of the job's etcd (cluster.store), as this host sees it.
+struct StoreFacts {
+  std::string member;  // "10.0.0.1:2379"
+  std::string error;   // why it cannot be used; empty: it can
+  std::uint64_t answer_us = 0;
+};
+
 // A connection from one host to another, by their indices in Facts::hosts.
 struct LinkFacts {
   std::size_t from = 0;
@@ -70,6 +77,7 @@ struct Facts {
   std::vector<HostFacts> hosts;
   std::vector<KeyFacts> keys;
   std::vector<LinkFacts> links;
+  std::vector<StoreFacts> store;
   std::string user;   // who asks
   std::string ports;  // cluster.ports: "29400-29999"; "": any
   // Of job.toml, if there is one.

@@ -177,6 +177,7 @@ Findings judge(const Facts& facts) {
     judge_disks(host, findings);
   }
   judge_together(facts, findings);
+  judge_store(facts, findings);
   judge_links(facts, findings);
   return findings;
 }

@@ -18,6 +18,7 @@ void judge_host(const HostFacts& host, Findings& findings);
 void judge_disks(const HostFacts& host, Findings& findings);
 // What several hosts must have in common: clocks, versions, directories.
 void judge_together(const Facts& facts, Findings& findings);
+void judge_store(const Facts& facts, Findings& findings);
 void judge_links(const Facts& facts, Findings& findings);
 
 // The bandwidth that a measurement found, in megabits a second; 0 if it failed.

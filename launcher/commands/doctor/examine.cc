@@ -18,6 +18,7 @@
 #include "core/transport/keys.h"
 #include "core/wire/packet.h"
 #include "jobd/disk/host_files.h"
+#include "jobd/disk/store_members.h"
 #include "launcher/commands/doctor/pairs.h"
 #include "launcher/start/paths.h"
 
@@ -230,6 +231,7 @@ Examination examination_of(const launcher::JobConfig& config) {
   wanted.hosts = config.cluster.hosts;
   wanted.keys = config.cluster.keys;
   wanted.ports = config.cluster.ports;
+  wanted.store = config.cluster;
   wanted.run_dir = launcher::absolute_path("runs", ".");
   wanted.copies = config.checkpoint.copies;
   for (const auto* paths : {&config.data.paths, &config.data.eval_paths, &config.data.labels,
@@ -263,7 +265,13 @@ launcher::Facts examine(transport::Context& context, const Examination& wanted) 
     facts.hosts.push_back(std::move(found.host));
     links.push_back(std::move(found.link));
   }
-  if (wanted.whole) measure_pairs(links, facts);
+  if (wanted.whole) {
+    measure_pairs(links, facts);
+    for (const jobd::StoreMember& m : jobd::ask_store_members(wanted.store)) {
+      const auto us = std::chrono::duration_cast<std::chrono::microseconds>(m.answers_in);
+      facts.store.push_back({m.member, m.error, static_cast<std::uint64_t>(us.count())});
+    }
+  }
   return facts;
 }
 

@@ -15,6 +15,7 @@ struct Examination {
   std::vector<std::string> hosts;              // agents; empty: only this host is looked at
   std::string keys;                            // directory, as cluster.keys
   std::string ports;                           // as cluster.ports
+  launcher::ClusterSection store;              // whose store is asked, if it has one
   std::string run_dir;                         // absolute
   std::vector<std::string> files;              // absolute paths that workers need
   std::uint32_t copies = 0;                    // checkpoint.copies; 0: no job

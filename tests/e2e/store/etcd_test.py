@@ -121,6 +121,23 @@ class JournalInEtcd(tally.TallyTest):
             self.assertIn(words, refused.err)
             self.assertFalse(refused.dir.exists(), "nothing was started")
 
+    def test_the_doctor_names_a_member_that_is_lost(self):
+        etcd = self.cluster_of(members=3)
+        job = self.job(etcd)
+
+        def findings():
+            done = self.antdt("doctor", job, "--json")
+            found = [f for f in json.loads(done.stdout)["findings"] if f["check"] == "store"]
+            return [(f["level"], f["looked_at"].rsplit(" ", 1)[1]) for f in found
+                    if f["level"] != "ok"], found
+        self.assertEqual(findings()[0], [], "three members are well")
+        etcd.kill(1)
+        await_true(lambda: findings()[0] == [("warning", etcd.clients[1])], 20, findings)
+        etcd.kill(2)  # no majority is left
+        bad, found = findings()
+        self.assertEqual({level for level, _ in bad}, {"error"}, found)
+        self.assertEqual(len(bad), 3)
+
     def test_an_etcd_that_does_not_answer_is_named_before_anything_starts(self):
         etcd = self.cluster_of(members=1)
         etcd.stop()

@@ -43,6 +43,8 @@ inline Facts healthy() {
   facts.copies = 2;
   facts.keys = {{"/k/job.key", true, false, false, 0600, ""},
                 {"/k/agents/cluster.pub", false, false, false, 0644, ""}};
+  facts.store = {
+      {"10.0.0.1:2379", "", 900}, {"10.0.0.2:2379", "", 800}, {"10.0.0.3:2379", "", 700}};
   HostFacts here;
   here.name = "this host";
   here.here = true;

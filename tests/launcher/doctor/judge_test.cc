@@ -65,6 +65,15 @@ const Spoilt kSpoilt[] = {
      "this host", "another user", "chown"},
     {"KeyThatCannotBeRead", [](Facts& f) { f.keys[0].error = "Permission denied"; }, Level::kError,
      "keys", "this host", "Permission denied", "readable"},
+    // the store
+    {"StoreMemberThatIsLost", [](Facts& f) { f.store[1].error = "no answer"; }, Level::kWarning,
+     "store", "this host", "no answer", "--endpoints=10.0.0.2:2379 endpoint health"},
+    {"SlowStoreMember", [](Facts& f) { f.store[0].answer_us = 35'000; }, Level::kWarning, "store",
+     "this host", "35.0 ms", "a disk of its own"},
+    {"StoreOfOne", [](Facts& f) { f.store.resize(1); }, Level::kNote, "store", "this host", "1",
+     "three members"},
+    {"StoreOfTwo", [](Facts& f) { f.store.resize(2); }, Level::kNote, "store", "this host", "2",
+     "three members"},
     // reach
     {"SlowName", [](Facts& f) { f.hosts[1].reach.resolve_us = 5'000'000; }, Level::kWarning, "name",
      "10.0.0.1:7700", "after 5.0 s", "/etc/resolv.conf"},
@@ -248,6 +257,14 @@ TEST(JudgeTogether, SaysWhichHostsShareADirectory) {
   EXPECT_THAT(shared_by(), HasSubstr("hostc at 10.0.0.3:7700 has its own"));
   for (HostFacts& host : facts.hosts) host.directories[0].told.identity = "own";
   EXPECT_EQ(shared_by(), "all hosts share it");
+}
+
+TEST(JudgeStore, WithoutAnyMemberAJobCannotBegin) {
+  Facts facts = healthy();
+  for (StoreFacts& member : facts.store) member.error = "connection refused";
+  const Findings findings = not_well(facts);
+  ASSERT_THAT(findings, SizeIs(3));
+  for (const Finding& finding : findings) EXPECT_EQ(finding.level, Level::kError);
 }
 
 }  // namespace

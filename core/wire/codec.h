@@ -12,6 +12,9 @@
 //
 // msgpack-c reads and writes the bytes; only codec.cc and msgpack_writer.cc include its headers.
 //
+// A message that is sent all the time declares kLeavesOutZeros: then a number that is 0, and an
+// empty vector or optional, is not written. Such a field's default is 0 or empty, for ever.
+//
 // Field types: bool, integers, double, std::string, enums, Id<>, WorkerId, std::vector<T>,
 // std::optional<T>, and nested structs with fields().
 //
@@ -70,17 +73,36 @@ concept IsNumber = std::is_enum_v<T> && requires(T value) {
 template <class T>
 void write(MsgpackWriter& out, const T& value);
 
+// Whether a field has the value of one that was not sent.
+template <class T>
+bool is_zero(const T& value) {
+  if constexpr (IsId<T>::value) {
+    return value.value == 0;
+  } else if constexpr (IsVector<T>::value) {
+    return value.empty();
+  } else if constexpr (IsOptional<T>::value) {
+    return !value.has_value();
+  } else if constexpr (std::integral<T>) {
+    return value == 0;
+  } else {
+    return false;
+  }
+}
+
+template <bool kLeavesOutZeros>
 struct FieldCounter {
   std::uint32_t count = 0;
   template <class T>
-  void operator()(std::string_view, const T&) {
-    ++count;
+  void operator()(std::string_view, const T& value) {
+    if (!kLeavesOutZeros || !is_zero(value)) ++count;
   }
 };
+template <bool kLeavesOutZeros>
 struct FieldWriter {
   MsgpackWriter& out;
   template <class T>
   void operator()(std::string_view name, const T& value) {
+    if (kLeavesOutZeros && is_zero(value)) return;
     out.string(name);
     write(out, value);
   }
@@ -89,10 +111,11 @@ struct FieldWriter {
 template <class T>
 void write(MsgpackWriter& out, const T& value) {
   if constexpr (HasFields<const T>) {
-    FieldCounter counter;
+    constexpr bool kLeavesOutZeros = requires { T::kLeavesOutZeros; };
+    FieldCounter<kLeavesOutZeros> counter;
     T::fields(value, counter);
     out.map(counter.count);
-    FieldWriter writer{out};
+    FieldWriter<kLeavesOutZeros> writer{out};
     T::fields(value, writer);
   } else if constexpr (IsId<T>::value) {
     write(out, value.value);

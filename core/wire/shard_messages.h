@@ -85,6 +85,7 @@ struct Fetch {
   // has stored it; until then no step of a collective that contains them may complete.
   static constexpr std::size_t kMaxSkipped = 256;
   std::vector<SkippedRecords> skipped = {};
+  static constexpr bool kLeavesOutZeros = true;
   ANTDT_MESSAGE("fetch") {
     v("phase", m.phase);
     v("place", m.place);
@@ -115,6 +116,7 @@ struct Grants {
   // Recalls up to this number are over, answered or not. A recall that arrives late must be
   // ignored, because it does not count what was granted since.
   std::uint64_t recalls_over = 0;
+  static constexpr bool kLeavesOutZeros = true;
   ANTDT_MESSAGE("grants") {
     v("phase", m.phase);
     v("status", m.status);

@@ -80,7 +80,8 @@ class Standbys {
   static constexpr Duration kLongestPause = std::chrono::minutes(5);
   // A start that is not answered is asked for again.
   static constexpr Duration kAskAgain = std::chrono::seconds(5);
-  static constexpr std::uint32_t kAttempts = 1000;  // of an incarnation on a host
+  // Of an incarnation on a host: with pauses of five minutes they last for a year.
+  static constexpr std::uint32_t kAttempts = 100'000;
 
  private:
   enum class State : std::uint8_t { kFree, kStarting, kUp, kPausing };

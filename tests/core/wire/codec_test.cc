@@ -213,6 +213,16 @@ class MapWriter {
   MsgpackWriter out_;
 };
 
+// So their defaults are 0 and empty, as what is left out is read.
+TEST(CodecTest, AFetchAndItsAnswerLeaveOutWhatIsZeroOrEmpty) {
+  EXPECT_EQ(encode(Fetch{}), "\x80"s);
+  EXPECT_EQ(encode(Grants{}), "\x81\xa6status\xa7granted"s);
+  Fetch fetch;
+  fetch.late = 3;
+  EXPECT_EQ(encode(fetch), "\x81\xa4late\x03"s);
+  EXPECT_EQ(decode<Fetch>(encode(fetch))->late, 3U);
+}
+
 TEST(CodecTest, IgnoresFieldsItDoesNotKnow) {
   const std::string bytes = MapWriter(5)
                                 .key("new")

@@ -17,7 +17,7 @@ class StandbysTest : public testing::Test {
   void make(std::uint32_t wanted, std::optional<std::uint32_t> own = {}) {
     standbys.emplace(wanted, Incarnation{2}, own);
   }
-  // The effects as text: "start h1 j1.2000".
+  // The effects as text: "start h1 j1.200000".
   std::vector<std::string> step(const Input& input) {
     Effects effects;
     standbys->step(input, now, effects);
@@ -46,10 +46,10 @@ class StandbysTest : public testing::Test {
 
 TEST_F(StandbysTest, AsManyAsAreWantedAreStartedInTheOrderInWhichHostsCome) {
   make(2);
-  EXPECT_THAT(come(3), ElementsAre("start h3 j3.2000"));
-  EXPECT_THAT(come(1), ElementsAre("start h1 j1.2000"));
+  EXPECT_THAT(come(3), ElementsAre("start h3 j3.200000"));
+  EXPECT_THAT(come(1), ElementsAre("start h1 j1.200000"));
   EXPECT_THAT(come(2), IsEmpty());
-  EXPECT_THAT(step(StandbyStarted{member(1, 2000)}),
+  EXPECT_THAT(step(StandbyStarted{member(1, 200000)}),
               ElementsAre("a job daemon stands by on h1, to go on if this one's host is lost"));
 }
 
@@ -57,23 +57,23 @@ TEST_F(StandbysTest, AHostThatIsLostIsReplaced) {
   make(1);
   come(1);
   come(2);
-  EXPECT_THAT(step(HostGone{"h1"}), ElementsAre("start h2 j2.2000"));
+  EXPECT_THAT(step(HostGone{"h1"}), ElementsAre("start h2 j2.200000"));
 }
 
 TEST_F(StandbysTest, OneThatAnEarlierIncarnationStartedIsKept) {
   make(1);
-  EXPECT_THAT(come(1, 1007), IsEmpty());
+  EXPECT_THAT(come(1, 100007), IsEmpty());
   EXPECT_THAT(
-      step(StandbyEnded{member(1, 1007), "signal 9"}),
+      step(StandbyEnded{member(1, 100007), "signal 9"}),
       ElementsAre("the job daemon that stood by on h1 ended: signal 9; tried again in 5 s"));
   now += seconds(5);
-  EXPECT_THAT(step(TimePassed{}), ElementsAre("start h1 j1.2000"));
+  EXPECT_THAT(step(TimePassed{}), ElementsAre("start h1 j1.200000"));
 }
 
 TEST_F(StandbysTest, TheHostOfThisJobDaemonIsLeftOut) {
   make(2, 1);
-  EXPECT_THAT(come(1, 1000), IsEmpty());
-  EXPECT_THAT(come(2), ElementsAre("start h2 j2.2000"));
+  EXPECT_THAT(come(1, 100000), IsEmpty());
+  EXPECT_THAT(come(2), ElementsAre("start h2 j2.200000"));
 }
 
 TEST_F(StandbysTest, AStartThatIsNotAnsweredIsRepeated) {
@@ -82,7 +82,7 @@ TEST_F(StandbysTest, AStartThatIsNotAnsweredIsRepeated) {
   now += Standbys::kAskAgain - seconds(1);
   EXPECT_THAT(step(TimePassed{}), IsEmpty());
   now += seconds(1);
-  EXPECT_THAT(step(TimePassed{}), ElementsAre("start h1 j1.2000"));
+  EXPECT_THAT(step(TimePassed{}), ElementsAre("start h1 j1.200000"));
   EXPECT_THAT(come(1), IsEmpty()) << "the agent was restarted";
 }
 
@@ -90,42 +90,42 @@ TEST_F(StandbysTest, AnotherHostStepsInWhileOnePausesAndThePausesGrow) {
   make(1);
   come(1);
   come(2);
-  EXPECT_THAT(step(StandbyEnded{member(1, 2000), "keys are missing"}),
+  EXPECT_THAT(step(StandbyEnded{member(1, 200000), "keys are missing"}),
               ElementsAre("the job daemon that stood by on h1 ended: keys are missing; tried again "
                           "in 5 s",
-                          "start h2 j2.2000"));
-  step(StandbyEnded{member(2, 2000), "keys are missing"});
+                          "start h2 j2.200000"));
+  step(StandbyEnded{member(2, 200000), "keys are missing"});
   now += seconds(5);
-  EXPECT_THAT(step(TimePassed{}), ElementsAre("start h1 j1.2001"));
-  EXPECT_THAT(step(StandbyEnded{member(1, 2001), "keys are missing"}),
+  EXPECT_THAT(step(TimePassed{}), ElementsAre("start h1 j1.200001"));
+  EXPECT_THAT(step(StandbyEnded{member(1, 200001), "keys are missing"}),
               ElementsAre("the job daemon that stood by on h1 ended: keys are missing; tried again "
                           "in 10 s",
-                          "start h2 j2.2001"));
+                          "start h2 j2.200001"));
 }
 
 TEST_F(StandbysTest, MoreThanAreWantedAreStopped) {
   make(1);
-  come(2, 1001);
-  EXPECT_THAT(come(1, 1000), ElementsAre("stop h2 j2.1001"));
-  EXPECT_THAT(step(StandbyEnded{member(2, 1001), "signal 15"}), IsEmpty());
+  come(2, 100001);
+  EXPECT_THAT(come(1, 100000), ElementsAre("stop h2 j2.100001"));
+  EXPECT_THAT(step(StandbyEnded{member(2, 100001), "signal 15"}), IsEmpty());
 }
 
 TEST_F(StandbysTest, WhatIsSaidOfAnOldOneChangesNothing) {
   make(1);
   come(1);
   EXPECT_THAT(step(StandbyEnded{member(1, 1999), "signal 9"}), IsEmpty());
-  EXPECT_THAT(step(StandbyStarted{member(7, 2000)}), IsEmpty());
-  EXPECT_THAT(step(StandbyEnded{{{'w', 1}, Attempt{2000}}, "signal 9"}), IsEmpty());
+  EXPECT_THAT(step(StandbyStarted{member(7, 200000)}), IsEmpty());
+  EXPECT_THAT(step(StandbyEnded{{{'w', 1}, Attempt{200000}}, "signal 9"}), IsEmpty());
 }
 
 TEST_F(StandbysTest, AfterTheJobsEndAllAreStoppedAndNoneIsStarted) {
   make(2);
   come(1);
   come(2);
-  step(StandbyStarted{member(1, 2000)});
-  EXPECT_THAT(step(JobEnded{}), ElementsAre("stop h1 j1.2000", "stop h2 j2.2000"));
-  EXPECT_THAT(step(StandbyStarted{member(2, 2000)}), IsEmpty());
-  EXPECT_THAT(step(StandbyEnded{member(1, 2000), "exit code 0"}), IsEmpty());
+  step(StandbyStarted{member(1, 200000)});
+  EXPECT_THAT(step(JobEnded{}), ElementsAre("stop h1 j1.200000", "stop h2 j2.200000"));
+  EXPECT_THAT(step(StandbyStarted{member(2, 200000)}), IsEmpty());
+  EXPECT_THAT(step(StandbyEnded{member(1, 200000), "exit code 0"}), IsEmpty());
   EXPECT_THAT(come(3), IsEmpty());
   now += seconds(600);
   EXPECT_THAT(step(TimePassed{}), IsEmpty());

@@ -333,7 +333,11 @@ Result<OneWorker> find_worker(const T& s, const std::vector<report::WorkerStatus
 void tell_past(const OneWorker& one, const std::vector<EventView>& events, Explanation& e) {
   tell_failures(one.failures, e.done);
   tell_actions(one.actions, e.done);
-  if (const EventView* last = last_event(events, one.worker.id)) {
+  const EventView* last = last_event(events, one.worker.id);
+  const auto tells_it = [&](const std::string& told) {
+    return told.find(last->text) != std::string::npos;
+  };
+  if (last != nullptr && std::ranges::none_of(e.done, tells_it)) {
     e.done.push_back(sentence(at(last->time_s) + ", last of all: " + last->text));
   }
 }

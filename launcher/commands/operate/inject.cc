@@ -30,7 +30,17 @@ Result<std::string> rule_of(const std::string& run_dir, const std::vector<std::s
   const std::string here = std::filesystem::current_path().string() + "/job.toml";
   ANTDT_TRY(config, launcher::load_text(launcher::to_toml(config), here,
                                         {fmt::format("inject=[{{{}}}]", fmt::join(keys, ", "))}));
-  return nlohmann::json::parse(launcher::to_json(config)).at("inject").dump();
+  launcher::JobConfig defaults = config;
+  defaults.inject.assign(1, {});
+  const auto before = nlohmann::json::parse(launcher::to_json(defaults)).at("inject").at(0);
+  auto rules = nlohmann::json::parse(launcher::to_json(config)).at("inject");
+  // The rest is as it is by default, and people read the rules in events.
+  for (auto& rule : rules) {
+    for (const auto& [key, value] : before.items()) {
+      if (rule.at(key) == value) rule.erase(key);
+    }
+  }
+  return rules.dump();
 }
 
 Status inject(const Options& options) {

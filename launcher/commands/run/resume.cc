@@ -232,6 +232,7 @@ Result<int> resume(const ResumeOptions& options) {
   ANTDT_RETURN_IF_ERROR(request_resume(options, run_dir, changed));
   ANTDT_RETURN_IF_ERROR(put_summary_aside(run_dir));
   launcher::hold_signals();
+  launcher::finish_agent(before);  // of a run that has ended just now
   transport::Context context;
   ANTDT_TRY(const launcher::RunControl control,
             launcher::start_job(context, {programs, sockets, run_dir, before.state_dir, before.job,

@@ -4,21 +4,30 @@
 
 #include "core/overloaded.h"
 #include "core/permutation.h"
+#include "core/sync_strategy.h"
 #include "sim/fleet/collective.h"
+#include "sim/fleet/push_group.h"
 
 namespace antdt::fleet {
 namespace {
 
 // Workers report at different moments, in this number of groups.
 constexpr std::size_t kBunches = 32;
+constexpr Duration kServersReport = std::chrono::seconds(1);
 
 }  // namespace
 
 Player::Player(Setup setup, const Speeds& speeds)
     : setup_(std::move(setup)), speeds_(speeds), world_(setup_.seed, false) {
   workers_.resize(setup_.workers);
+  servers_.resize(setup_.servers);
   for (std::uint32_t i = 0; i < setup_.workers; ++i) workers_[i].member.worker = {'w', i};
-  group_ = std::make_unique<Collective>(*this);
+  for (std::uint32_t i = 0; i < setup_.servers; ++i) servers_[i].member.worker = {'s', i};
+  if (on_servers(setup_.machine.spec.sync)) {
+    group_ = std::make_unique<PushGroup>(*this);
+  } else {
+    group_ = std::make_unique<Collective>(*this);
+  }
 }
 
 Player::~Player() = default;
@@ -59,13 +68,30 @@ ctl::job::HostWelcomed Player::welcome_of(const std::string& host) const {
   welcome.host.host = welcome.host.name = host;
   welcome.host.order =
       static_cast<std::uint32_t>(std::ranges::find(setup_.hosts, host) - setup_.hosts.begin());
-  welcome.host.room = static_cast<std::uint32_t>((workers_.size() + hosts - 1) / hosts + 1);
+  const std::size_t processes = workers_.size() + servers_.size();
+  welcome.host.room = static_cast<std::uint32_t>((processes + hosts - 1) / hosts + 1);
   welcome.host.up = true;
-  for (const Worker& w : workers_) {
-    if (!w.alive || w.host != host) continue;
-    welcome.running.push_back({w.member.worker, w.member.attempt, w.member.worker.index + 1});
+  for (const auto* all : {&servers_, &workers_}) {
+    for (const Worker& w : *all) {
+      if (!w.alive || w.host != host) continue;
+      welcome.running.push_back({w.member.worker, w.member.attempt, pid_of(w)});
+    }
   }
   return welcome;
+}
+
+std::uint32_t Player::pid_of(const Worker& process) const {
+  const bool server = process.member.worker.role == 's';
+  const auto first = static_cast<std::uint32_t>(server ? workers_.size() : 0);
+  return first + process.member.worker.index + 1;
+}
+
+std::vector<Worker*> Player::processes() {
+  std::vector<Worker*> all;
+  for (auto* of : {&servers_, &workers_}) {
+    for (Worker& w : *of) all.push_back(&w);
+  }
+  return all;
 }
 
 void Player::begin() {
@@ -73,10 +99,12 @@ void Player::begin() {
   const std::size_t hosts = setup_.hosts.size();
   ctl::lifecycle::WorkersPlaced placed;
   for (const std::string& host : setup_.hosts) feed(welcome_of(host));
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    const std::size_t h = i * hosts / workers_.size();
-    placed.workers.push_back(
-        {workers_[i].member.worker, setup_.hosts[h], static_cast<std::uint32_t>(h)});
+  for (const auto* all : {&servers_, &workers_}) {
+    for (std::size_t i = 0; i < all->size(); ++i) {
+      const std::size_t h = i * hosts / all->size();
+      placed.workers.push_back(
+          {(*all)[i].member.worker, setup_.hosts[h], static_cast<std::uint32_t>(h)});
+    }
   }
   feed(placed);
   const Pace& pace = setup_.pace;
@@ -84,6 +112,7 @@ void Player::begin() {
   every(pace.decide.value_or(machine_->control_interval()), [this] { decide(); });
   every(pace.report.value_or(ctl::report_interval(setup_.machine.control.monitor)) / kBunches,
         [this] { report_some(); });
+  if (!servers_.empty()) every(kServersReport, [this] { report_servers(); });
   if (setup_.onlooker != nullptr) setup_.onlooker->begin(*this);
 }
 
@@ -171,7 +200,7 @@ void Player::start(Member member, const std::string& host) {
   fresh.host = host;
   fresh.alive = true;
   fresh.started = now();
-  feed(ctl::lifecycle::WorkerStarted{member, member.worker.index + 1});
+  feed(ctl::lifecycle::WorkerStarted{member, pid_of(fresh)});
   world_.after(from_seconds(setup_.costs.start_s), [this, member] {
     Worker& ready = worker(member.worker);
     if (!ready.alive || ready.member != member) return;
@@ -199,16 +228,16 @@ void Player::leave(Worker& worker, std::uint32_t code) {
 }
 
 void Player::kill(WorkerId worker, const wire::ProcessExited& how) {
-  Worker& killed = workers_.at(worker.index);
+  Worker& killed = this->worker(worker);
   if (killed.alive) ended(killed, how);
 }
 
 void Player::lose(const std::string& host) {
   if (!lost_hosts_.insert(host).second) return;
-  for (Worker& w : workers_) {
-    if (!w.alive || w.host != host) continue;
-    w.alive = false;
-    group_->gone(w);
+  for (Worker* w : processes()) {
+    if (!w->alive || w->host != host) continue;
+    w->alive = false;
+    group_->gone(*w);
   }
   feed(ctl::lifecycle::HostLost{host, "simulated"});
 }
@@ -261,6 +290,17 @@ void Player::report_some() {
     }
   }
   next_report_ = (next_report_ + 1) % kBunches;
+}
+
+// The servers' speeds are not simulated, so they report none; but they are alive.
+void Player::report_servers() {
+  for (Worker& s : servers_) {
+    if (!s.alive || s.generation == Generation{}) continue;
+    wire::PsStats stats;
+    stats.version = group_->step().value;
+    say(s, stats);
+    say(s, s.metrics(group_->step(), "compute", now()));
+  }
 }
 
 void Player::decide() {

@@ -35,7 +35,7 @@ struct Costs {
   double regroup_s = 0.3;              // connecting a new membership and healing it
   double collective_s = 1e-3;          // of each step
   double collective_round_s = 0.2e-3;  // of each step, once for each doubling of the members
-  double round_trip_s = 1e-3;          // of a pull or a push
+  double round_trip_s = 1e-3;          // of a pull or a push of a worker that waits for nobody
 
   // The time of the collective in one step.
   [[nodiscard]] double exchange_s(std::size_t members) const {
@@ -72,6 +72,7 @@ struct Setup {
   std::unique_ptr<ctl::Solution> solution;
   std::vector<std::string> hosts = {"host"};
   std::uint32_t workers = 1;
+  std::uint32_t servers = 0;  // processes of parameter servers
   std::uint64_t seed = 1;
   Costs costs;
   drill::Emulation emulation = {};                // the devices that the workers report
@@ -121,7 +122,11 @@ class Player {
   [[nodiscard]] MonoTime now() const { return world_.now(); }
   [[nodiscard]] const Costs& costs() const { return setup_.costs; }
   [[nodiscard]] const ctl::JobSpec& spec() const { return setup_.machine.spec; }
-  [[nodiscard]] Worker& worker(WorkerId id) { return workers_[id.index]; }
+  // A worker or a parameter server.
+  [[nodiscard]] Worker& worker(WorkerId id) {
+    return (id.role == 's' ? servers_ : workers_)[id.index];
+  }
+  [[nodiscard]] std::uint32_t pid_of(const Worker& process) const;
   [[nodiscard]] const drill::Emulation& emulation() const { return setup_.emulation; }
   void say(Worker& worker, ctl::job::WorkerBody body, std::uint64_t seq = 0);
   void fetch(Worker& worker);  // fetches the records that the worker's feed wants, if any
@@ -167,12 +172,15 @@ class Player {
   void every(Duration period, const std::function<void()>& what);
   void decide();
   void report_some();
+  void report_servers();
+  [[nodiscard]] std::vector<Worker*> processes();  // servers and workers
 
   Setup setup_;
   const Speeds& speeds_;
   sim::World world_;
   std::optional<ctl::JobMachine> machine_;
   std::vector<Worker> workers_;
+  std::vector<Worker> servers_;
   std::unique_ptr<Group> group_;
   std::deque<ctl::job::Input> inbox_;
   bool pumping_ = false;

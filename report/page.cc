@@ -132,6 +132,13 @@ std::string table(const std::vector<std::string>& header,
   return out + "</table>\n";
 }
 
+std::string bill_section(const RunView& run) {
+  if (run.bill_sums.empty()) return "";
+  std::string out = "<details open=\"\"><summary>Where the workers' time went</summary>\n";
+  for (const std::string& sum : run.bill_sums) out += fmt::format("<p>{}</p>\n", escaped(sum));
+  return out + table(run.bill_header, run.bill_rows) + "</details>\n";
+}
+
 std::string run_section(const RunView& run, int level) {
   std::string out = fmt::format("<h{0}>{1}</h{0}>\n", level, escaped(run.heading));
   if (run.workers.empty()) {
@@ -147,6 +154,7 @@ std::string run_section(const RunView& run, int level) {
         }));
   }
   out += marked_list(run);
+  out += bill_section(run);
   if (run.summary.empty()) return out + "<p class=\"note\">It has not ended.</p>\n";
   out += "<details open=\"\"><summary>Summary</summary>\n<pre>";
   for (const std::string& line : run.summary) out += escaped(line) + "\n";

@@ -33,9 +33,13 @@ struct RunView {
   std::vector<WorkerLine> workers;
   double width_s = 1;  // time span of a point; a longer distance is a gap
   std::vector<launcher::EventView> events;
+  // Its bill (bill.h): sums and a table; empty: the run has not ended.
+  std::vector<std::string> bill_sums;
+  std::vector<std::string> bill_header;
+  std::vector<std::vector<std::string>> bill_rows;
 };
 // Each worker's batch and speed over time, with numbered marks for actions and failures, a list of
-// these by their numbers, and the summary. `level`: level of the heading, 1 to 3.
+// these by their numbers, the bill, and the summary. `level`: level of the heading, 1 to 3.
 [[nodiscard]] std::string run_section(const RunView& run, int level);
 
 }  // namespace antdt::page

@@ -6,6 +6,8 @@
 
 #include "core/os/fs.h"
 #include "core/os/rotating_file.h"
+#include "core/sync_strategy.h"
+#include "launcher/config/job_config.h"
 #include "launcher/start/run_directory.h"
 #include "launcher/view/summary_view.h"
 #include "shard_server/history/series.h"
@@ -50,25 +52,53 @@ std::vector<launcher::EventView> events_of(const std::string& run_dir) {
   return events;
 }
 
+// What its workers measured; empty if there is no history.
+Result<shard_server::Series> series_of(const std::string& run_dir) {
+  std::error_code ignored;
+  const auto control = launcher::read_control(run_dir);
+  const std::string history = (control ? control->state_dir : run_dir) + "/history.db";
+  if (!fs::exists(history, ignored)) return shard_server::Series{};
+  return shard_server::read_series(history);
+}
+
+bool has_summary(const std::string& run_dir) {
+  std::error_code ignored;
+  return fs::exists(run_dir + "/summary.json", ignored);
+}
+
+Result<report::Bill> bill_from(const std::string& run_dir, const report::Summary& summary,
+                               const shard_server::Series& series) {
+  ANTDT_TRY(const launcher::JobConfig config, launcher::load_effective(run_dir));
+  const auto sync = by_name<SyncStrategy>(config.trainer.sync);
+  return report::bill_of(summary, series, sync.value_or(SyncStrategy::kAllReduce));
+}
+
 }  // namespace
 
 Result<page::RunView> read_run_view(const std::string& run_dir, const std::string& heading) {
   page::RunView view;
   view.heading = heading;
-  std::error_code ignored;
-  const auto control = launcher::read_control(run_dir);
-  const std::string history = (control ? control->state_dir : run_dir) + "/history.db";
-  if (fs::exists(history, ignored)) {
-    ANTDT_TRY(const shard_server::Series series, shard_server::read_series(history));
-    view.workers = lines_of(series);
-    view.width_s = series.width_s;
-  }
+  ANTDT_TRY(const shard_server::Series series, series_of(run_dir));
+  view.workers = lines_of(series);
+  view.width_s = series.width_s;
   view.events = events_of(run_dir);
-  if (fs::exists(run_dir + "/summary.json", ignored)) {
-    ANTDT_TRY(const report::Summary summary, launcher::read_summary(run_dir));
-    view.summary = launcher::summary_lines(summary);
-  }
+  if (!has_summary(run_dir)) return view;
+  ANTDT_TRY(const report::Summary summary, launcher::read_summary(run_dir));
+  view.summary = launcher::summary_lines(summary);
+  ANTDT_TRY(const report::Bill bill, bill_from(run_dir, summary, series));
+  report::BillTable table = report::table_of(bill);
+  view.bill_sums = std::move(table.sums);
+  view.bill_header = std::move(table.header);
+  view.bill_rows = std::move(table.rows);
   return view;
+}
+
+Result<std::optional<report::Bill>> read_bill(const std::string& run_dir) {
+  if (!has_summary(run_dir)) return std::nullopt;
+  ANTDT_TRY(const shard_server::Series series, series_of(run_dir));
+  ANTDT_TRY(const report::Summary summary, launcher::read_summary(run_dir));
+  ANTDT_TRY(report::Bill bill, bill_from(run_dir, summary, series));
+  return std::optional(std::move(bill));
 }
 
 }  // namespace antdt::cli

@@ -1,9 +1,10 @@
-// antdt report: writes a run as a page.
+// antdt report: writes a run as a page, or its bill as JSON.
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "core/os/fs.h"
+#include "core/report/json.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/show/runs.h"
 #include "report/run_view.h"
@@ -11,11 +12,26 @@
 namespace antdt::cli {
 namespace {
 
-Status report_run(const std::string& name, std::string out) {
-  ANTDT_TRY(const std::string run_dir, find_job(name));
+struct ReportOptions {
+  std::string run;
+  std::string out;  // empty: report.html in the run
+  bool json = false;
+};
+
+Status print_bill(const std::string& run_dir) {
+  ANTDT_TRY(const auto bill, read_bill(run_dir));
+  report::Json json = {{"job", job_id(run_dir)}, {"bill", nullptr}};
+  if (bill) json["bill"] = report::json_of(*bill);
+  fmt::print("{}\n", report::to_text(json, 2));
+  return {};
+}
+
+Status report_run(const ReportOptions& options) {
+  ANTDT_TRY(const std::string run_dir, find_job(options.run));
+  if (options.json) return print_bill(run_dir);
   const std::string job = job_id(run_dir);
   ANTDT_TRY(const page::RunView view, read_run_view(run_dir, job));
-  if (out.empty()) out = run_dir + "/report.html";
+  const std::string out = options.out.empty() ? run_dir + "/report.html" : options.out;
   ANTDT_RETURN_IF_ERROR(write_file_atomic(out, page::html(job, page::run_section(view, 1)), 0644));
   fmt::print("{}\n", out);
   return {};
@@ -24,18 +40,21 @@ Status report_run(const std::string& name, std::string out) {
 }  // namespace
 
 void add_report(CLI::App& app, int& exit_code) {
-  struct Options {
-    std::string run;
-    std::string out;
-  };
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReportOptions>();
   CLI::App* command = app.add_subcommand(
-      "report", "Write a page with each worker's batch and speed over time, and what happened");
+      "report",
+      "Write a page with each worker's batch and speed over time, what happened, and the bill");
   command->add_option("RUN", options->run, kJobHelp)->required();
-  command->add_option("--out", options->out, "the page's file (default: report.html in the run)")
-      ->type_name("FILE");
+  CLI::Option* out =
+      command
+          ->add_option("--out", options->out, "the page's file (default: report.html in the run)")
+          ->type_name("FILE");
+  command
+      ->add_flag("--json", options->json,
+                 "write no page; print the bill as JSON: where the workers' time went")
+      ->excludes(out);
   command->callback([options, &exit_code] {
-    const auto done = report_run(options->run, options->out);
+    const auto done = report_run(*options);
     if (!done) exit_code = report(done.error());
   });
 }

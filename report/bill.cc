@@ -18,6 +18,7 @@ using shard_server::WorkerMoment;
 constexpr double kStraggles = 1.3;
 constexpr const char* kAll = "all";
 constexpr const char* kNoRemedy = "none";
+constexpr const char* kExchange = "exchange";
 
 struct Key {
   std::string culprit, cause, remedy, part;
@@ -131,7 +132,7 @@ class Billing {
       const double exchange =
           (waits_for_others ? std::min(least, wait_us(*w)) : wait_us(*w)) * batches(*w);
       add(parts, at_s, slow_link, "slow link", "collective_wait", exchange * link_part);
-      add(parts, at_s, kAll, "exchange", "collective_wait", exchange * (1 - link_part));
+      add(parts, at_s, kAll, kExchange, "collective_wait", exchange * (1 - link_part));
       const double rest = static_cast<double>(w->wait_us) - exchange;
       add(parts, at_s, slowest, cause, "collective_wait", rest);
     }
@@ -189,7 +190,9 @@ class Billing {
   void add(Parts& parts, double at_s, const std::string& culprit, const std::string& cause,
            const char* part, double seconds) const {
     if (seconds <= 0) return;
-    parts[{culprit, cause, remedy_at(at_s, culprit), part}] += seconds;
+    // Nothing that the job can do makes the exchange itself shorter.
+    const std::string remedy = cause == kExchange ? kNoRemedy : remedy_at(at_s, culprit);
+    parts[{culprit, cause, remedy, part}] += seconds;
   }
 
   // The newest action about this worker, or about all, up to this moment. What an operator asked

@@ -8,6 +8,7 @@ namespace antdt::fleet {
 namespace {
 
 constexpr double kMicro = 1e-6;
+constexpr double kLeastEndS = 3;  // of the recording's end
 
 // Micro-batches of one size that a worker reported together.
 struct Batches {
@@ -63,7 +64,7 @@ double median(std::vector<double> values) {
 }  // namespace
 
 Result<RecordedSpeeds> RecordedSpeeds::make(const shard_server::Series& series,
-                                            std::uint32_t workers) {
+                                            std::uint32_t workers, Afterwards afterwards) {
   RecordedSpeeds speeds;
   std::vector<std::vector<Batches>> recorded(workers);
   std::vector<double> costs;
@@ -89,14 +90,19 @@ Result<RecordedSpeeds> RecordedSpeeds::make(const shard_server::Series& series,
     Worker worker;
     if (!all.empty()) {
       worker.time = line_through(all);
-      double late = 0, late_count = 0;
+      double own_s = 0, samples = 0;
+      std::vector<double> counts, factors;
       for (const Batches& b : all) {
-        worker.changes.push_back({b.from_s, b.seconds / worker.time.seconds(b.samples)});
-        if (b.from_s < 0.9 * speeds.seconds_) continue;
-        late += b.count * worker.changes.back().slowdown;
-        late_count += b.count;
+        own_s += b.count * b.seconds;
+        samples += b.count * b.samples;
+        factors.push_back(b.seconds / worker.time.seconds(b.samples));
+        counts.push_back(b.count);
+        worker.changes.push_back({b.from_s, factors.back()});
       }
-      worker.afterwards = late_count > 0 ? late / late_count : worker.changes.back().slowdown;
+      worker.seconds_per_sample = own_s / samples;
+      worker.afterwards = afterwards == Afterwards::kAsUsual
+                              ? median(std::move(factors))
+                              : speeds.factor_after_end(worker, counts);
       per_sample.push_back(worker.time.per_sample_s);
     }
     speeds.workers_.push_back(std::move(worker));
@@ -105,6 +111,19 @@ Result<RecordedSpeeds> RecordedSpeeds::make(const shard_server::Series& series,
     if (worker.changes.empty()) worker.time.per_sample_s = median(per_sample);
   }
   return speeds;
+}
+
+// The mean of the last tenth, and of at least a few seconds. `counts`: batches by change.
+double RecordedSpeeds::factor_after_end(const Worker& worker,
+                                        const std::vector<double>& counts) const {
+  const double from_s = std::min(0.9 * seconds_, seconds_ - kLeastEndS);
+  double sum = 0, count = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (worker.changes[i].from_s < from_s) continue;
+    sum += counts[i] * worker.changes[i].slowdown;
+    count += counts[i];
+  }
+  return count > 0 ? sum / count : worker.changes.back().slowdown;
 }
 
 BatchTime RecordedSpeeds::at(std::uint32_t worker, double at_s, std::uint64_t /*step*/) const {

@@ -7,9 +7,9 @@
 // because a run with equal batches tells no more.
 //
 // Time is training time: seconds in which no worker reported (evaluation, restarts) are left out. A
-// worker that did not report for a while keeps its last factor, and after the recording's end it
-// has the average factor of the last tenth. The randomness of single batches is not recorded, so
-// the only noise is that between the seconds.
+// worker that did not report for a while keeps its last factor. After the recording's end it has
+// the average factor of the last tenth, or of the whole recording (Afterwards). The randomness of
+// single batches is not recorded, so the only noise is that between the seconds.
 #pragma once
 
 #include <optional>
@@ -20,12 +20,17 @@
 
 namespace antdt::fleet {
 
+// As what part of the recording the workers are after its end: its end, for a run that was recorded
+// nearly whole; or its median, for a short recording of workers whose speed does not change.
+enum class Afterwards : std::uint8_t { kAsAtItsEnd, kAsUsual };
+
 class RecordedSpeeds final : public Speeds {
  public:
   // For workers 0 to `workers` - 1. A worker that never reported gets the median of the others.
   // kUsage: no worker reported anything.
   [[nodiscard]] static Result<RecordedSpeeds> make(const shard_server::Series& series,
-                                                   std::uint32_t workers);
+                                                   std::uint32_t workers,
+                                                   Afterwards afterwards = Afterwards::kAsAtItsEnd);
 
   [[nodiscard]] BatchTime at(std::uint32_t worker, double at_s, std::uint64_t step) const override;
   [[nodiscard]] double noise(std::uint32_t, std::uint64_t) const override { return 1; }
@@ -34,6 +39,10 @@ class RecordedSpeeds final : public Speeds {
   // shortest wait of a member in the step.
   [[nodiscard]] double step_cost_s() const { return step_cost_s_; }
   [[nodiscard]] double seconds() const { return seconds_; }  // recorded
+  // Seconds of its own work for a sample, over the whole recording; 0: it never reported.
+  [[nodiscard]] double seconds_per_sample(std::uint32_t worker) const {
+    return workers_[worker].seconds_per_sample;
+  }
 
  private:
   struct Change {
@@ -44,7 +53,11 @@ class RecordedSpeeds final : public Speeds {
     BatchTime time;
     std::vector<Change> changes;  // in rising order of time; empty: always as `time`
     double afterwards = 1;
+    double seconds_per_sample = 0;
   };
+  [[nodiscard]] double factor_after_end(const Worker& worker,
+                                        const std::vector<double>& counts) const;
+
   std::vector<Worker> workers_;
   double seconds_ = 0;
   double step_cost_s_ = 0;

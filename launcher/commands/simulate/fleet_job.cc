@@ -15,49 +15,6 @@
 namespace antdt::cli {
 namespace {
 
-struct Outcome {
-  fleet::Comparison line;
-  double samples_per_second = 0;
-};
-
-Result<Outcome> play(const FleetJob& job, const fleet::Speeds& speeds,
-                     const std::string& solution) {
-  fleet::Setup setup;
-  jobd::DataFound data;
-  data.train_records = job.train_records;  // evaluation is not simulated
-  ANTDT_TRY(setup.machine, jobd::machine_config(job.config, data));
-  ANTDT_TRY(setup.solution, ctl::make_solution(solution));
-  setup.hosts = job.hosts;
-  setup.workers = job.config.roles.worker.count;
-  setup.seed = job.config.job.seed;
-  setup.limit = job.limit;
-  setup.costs = job.costs;
-  ANTDT_TRY(setup.emulation, drill::parse_emulation(launcher::to_json(job.config)));
-  ANTDT_TRY(const fleet::Played played, fleet::Player(std::move(setup), speeds).play());
-  const ctl::JobReport& report = played.report;
-  if (report.outcome && report.outcome->state != JobEnd::kDone) {
-    return fail(ErrorKind::kInternal, "the simulated job failed with solution \"{}\": {}", solution,
-                report.outcome->first_cause);
-  }
-  Outcome outcome;
-  fleet::Comparison& line = outcome.line;
-  line.situation = job.config.job.name;
-  line.solution = solution;
-  line.workers = job.config.roles.worker.count;
-  line.job_seconds = played.seconds;
-  fleet::Work work;
-  work.workers = line.workers;
-  work.samples = static_cast<double>(report.samples_done);
-  work.global_batch = static_cast<double>(job.config.batch.global);
-  work.step_cost_s = job.costs.exchange_s(line.workers);
-  line.ideal_seconds = fleet::ideal_seconds(speeds, work);
-  line.actions = fleet::applied_actions(played);
-  line.records_repeated = report.totals.repeated;
-  line.records_lost = report.totals.lost;
-  if (line.job_seconds > 0) outcome.samples_per_second = work.samples / line.job_seconds;
-  return outcome;
-}
-
 void print(const std::vector<fleet::Comparison>& lines) {
   std::vector<std::vector<std::string>> rows;
   for (const fleet::Comparison& c : lines) {
@@ -79,11 +36,6 @@ void print(const std::vector<fleet::Comparison>& lines) {
 }  // namespace
 
 Status can_be_played(const launcher::JobConfig& config) {
-  if (by_name<SyncStrategy>(config.trainer.sync) != SyncStrategy::kAllReduce) {
-    return fail(ErrorKind::kUsage,
-                "[trainer] sync = \"{}\" is not simulated yet: only \"allreduce\" is",
-                config.trainer.sync);
-  }
   if (!speaks(config.roles.worker.protocol, Protocol::kAntdt)) {
     return fail(ErrorKind::kUsage,
                 "a program of protocol \"{}\" is not simulated: only those that speak the antdt "
@@ -93,26 +45,71 @@ Status can_be_played(const launcher::JobConfig& config) {
   return {};
 }
 
+bool on_servers(const launcher::JobConfig& config) {
+  const auto sync = by_name<SyncStrategy>(config.trainer.sync);
+  return sync && antdt::on_servers(*sync);
+}
+
+Result<PlayedJob> play(const FleetJob& job, const fleet::Speeds& speeds,
+                       const std::string& solution) {
+  if (solution == "command") {
+    return fail(ErrorKind::kUsage,
+                "a program of your own (solution = \"command\") is not asked in virtual time: "
+                "name another solution with --solution");
+  }
+  fleet::Setup setup;
+  jobd::DataFound data;
+  data.train_records = job.train_records;  // evaluation is not simulated
+  ANTDT_TRY(setup.machine, jobd::machine_config(job.config, data));
+  ANTDT_TRY(setup.solution, ctl::make_solution(solution));
+  setup.hosts = job.hosts;
+  setup.workers = job.config.roles.worker.count;
+  if (on_servers(job.config)) setup.servers = job.config.roles.server.processes();
+  setup.seed = job.config.job.seed;
+  setup.limit = job.limit;
+  setup.costs = job.costs;
+  ANTDT_TRY(setup.emulation, drill::parse_emulation(launcher::to_json(job.config)));
+  ANTDT_TRY(const fleet::Played played, fleet::Player(std::move(setup), speeds).play());
+  const ctl::JobReport& report = played.report;
+  if (report.outcome && report.outcome->state != JobEnd::kDone) {
+    return fail(ErrorKind::kInternal, "the simulated job failed with solution \"{}\": {}", solution,
+                report.outcome->first_cause);
+  }
+  PlayedJob outcome;
+  fleet::Comparison& line = outcome.line;
+  line.situation = job.config.job.name;
+  line.solution = solution;
+  line.workers = job.config.roles.worker.count;
+  line.job_seconds = played.seconds;
+  fleet::Work work;
+  work.workers = line.workers;
+  work.samples = static_cast<double>(report.samples_done);
+  work.global_batch = static_cast<double>(job.config.batch.global);
+  work.step_cost_s =
+      on_servers(job.config) ? 2 * job.costs.round_trip_s : job.costs.exchange_s(line.workers);
+  line.ideal_seconds = fleet::ideal_seconds(speeds, work);
+  line.actions = fleet::applied_actions(played);
+  line.records_repeated = report.totals.repeated;
+  line.records_lost = report.totals.lost;
+  if (line.job_seconds > 0) outcome.samples_per_second = work.samples / line.job_seconds;
+  return outcome;
+}
+
 Result<std::vector<fleet::Comparison>> play_each(const FleetJob& job, const fleet::Speeds& speeds,
                                                  const std::vector<std::string>& solutions) {
   std::optional<double> none;
-  std::vector<Outcome> outcomes;
+  std::vector<PlayedJob> outcomes;
   for (const std::string& solution : solutions) {
-    if (solution == "command") {
-      return fail(ErrorKind::kUsage,
-                  "a program of your own (solution = \"command\") is not asked in virtual time: "
-                  "name another solution with --solution");
-    }
-    ANTDT_TRY(Outcome outcome, play(job, speeds, solution));
+    ANTDT_TRY(PlayedJob outcome, play(job, speeds, solution));
     if (solution == "none") none = outcome.samples_per_second;
     outcomes.push_back(std::move(outcome));
   }
   if (!none) {
-    ANTDT_TRY(const Outcome outcome, play(job, speeds, "none"));
+    ANTDT_TRY(const PlayedJob outcome, play(job, speeds, "none"));
     none = outcome.samples_per_second;
   }
   std::vector<fleet::Comparison> lines;
-  for (Outcome& outcome : outcomes) {
+  for (PlayedJob& outcome : outcomes) {
     if (*none > 0) outcome.line.speedup_over_none = outcome.samples_per_second / *none;
     lines.push_back(outcome.line);
   }
@@ -122,6 +119,25 @@ Result<std::vector<fleet::Comparison>> play_each(const FleetJob& job, const flee
 void print_comparison(const std::vector<fleet::Comparison>& lines, bool json) {
   if (!json) return print(lines);
   fmt::print("{}\n", fleet::to_json(lines));
+}
+
+Status grow(FleetJob& job, std::uint32_t workers) {
+  launcher::JobConfig& config = job.config;
+  const std::uint64_t before = std::max<std::uint32_t>(config.roles.worker.count, 1);
+  const auto scaled = [&](std::uint64_t n) { return (n * workers + before - 1) / before; };
+  const std::uint64_t global =
+      scaled(config.batch.global) / config.batch.multiple_of * config.batch.multiple_of;
+  if (global == 0 || global > UINT32_MAX) {
+    return fail(ErrorKind::kUsage,
+                "a global batch of {} samples for {} workers would be {} for {}: choose another "
+                "[batch] global",
+                config.batch.global, before, global, workers);
+  }
+  config.batch.global = global;
+  config.data.shard_records = scaled(config.data.shard_records);
+  config.roles.worker.count = workers;
+  job.train_records = scaled(job.train_records);
+  return {};
 }
 
 }  // namespace antdt::cli

@@ -1,5 +1,5 @@
-// Simulates a job in virtual time under several solutions, and prints a table of the results, for
-// `antdt simulate` and `antdt replay`.
+// Simulates a job in virtual time under a solution, or under several that are compared in a table,
+// for `antdt simulate` and `antdt replay`.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,27 @@ struct FleetJob {
   Duration limit = std::chrono::hours(24 * 365);
 };
 
-// Only jobs that train by all-reduce, with a program that speaks the antdt protocol, can be
-// simulated.
+// Only jobs with a program that speaks the antdt protocol can be simulated.
 [[nodiscard]] Status can_be_played(const launcher::JobConfig& config);
+
+[[nodiscard]] bool on_servers(const launcher::JobConfig& config);
+
+struct PlayedJob {
+  fleet::Comparison line;  // without speedup_over_none
+  double samples_per_second = 0;
+};
+// The error says why the job cannot begin, or why it failed.
+[[nodiscard]] Result<PlayedJob> play(const FleetJob& job, const fleet::Speeds& speeds,
+                                     const std::string& solution);
 
 // Returns one line for each of `solutions`, each compared with `none`.
 [[nodiscard]] Result<std::vector<fleet::Comparison>> play_each(
     const FleetJob& job, const fleet::Speeds& speeds, const std::vector<std::string>& solutions);
 
 void print_comparison(const std::vector<fleet::Comparison>& lines, bool json);
+
+// Makes it a job of `workers` workers that is equivalent to several such jobs side by side: each
+// worker's part of a step and the number of steps stay the same.
+[[nodiscard]] Status grow(FleetJob& job, std::uint32_t workers);
 
 }  // namespace antdt::cli

@@ -2,90 +2,106 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <utility>
 
 #include "core/drill/drill_json.h"
 #include "core/schema/units.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/simulate/fleet_job.h"
+#include "launcher/commands/simulate/measure.h"
+#include "launcher/commands/simulate/recorded_run.h"
 #include "sim/fleet/drill_speeds.h"
+#include "sim/fleet/some_workers.h"
 
 namespace antdt::cli {
 namespace {
 
 struct Options {
-  std::string job;
+  std::string job;   // empty: `from` is set
+  std::string from;  // a run
   std::vector<std::string> set;
   std::vector<std::string> solutions;
-  std::uint32_t workers = 0;  // 0: the number in the job file
-  std::uint64_t seed = 0;     // 0: the job's seed
-  std::string at_most;        // limit of virtual time; empty: until the job's end
+  std::uint32_t workers = 0;   // 0: the number in the job file
+  std::uint64_t seed = 0;      // 0: the job's seed
+  std::string at_most;         // limit of virtual time; empty: until the job's end
+  std::string measure = "2m";  // limit of the time for which a job is measured
   bool json = false;
 };
 
-// The job with the number of workers that is simulated.
-struct Simulated {
-  FleetJob fleet;
-  fleet::DrillSpeeds speeds;
-};
-
-Status check(const launcher::JobConfig& config) {
-  ANTDT_RETURN_IF_ERROR(can_be_played(config));
-  if (config.data.format == "index") return {};
-  return fail(ErrorKind::kUsage,
-              "only jobs whose data is a number of records are simulated: [data] format = "
-              "\"index\" and records = N");
+// The devices and the data are in the job file, so nothing has to be measured.
+bool is_emulated(const launcher::JobConfig& config) {
+  return config.trainer.model == "emulated" && config.data.format == "index";
 }
 
-// A larger fleet is equivalent to several such jobs side by side: each worker's part of a step and
-// the number of steps stay the same.
-Status grow(launcher::JobConfig& config, std::uint32_t workers) {
-  const std::uint64_t before = std::max<std::uint32_t>(config.roles.worker.count, 1);
-  const auto scaled = [&](std::uint64_t n) { return (n * workers + before - 1) / before; };
-  const std::uint64_t global =
-      scaled(config.batch.global) / config.batch.multiple_of * config.batch.multiple_of;
-  if (global == 0 || global > UINT32_MAX) {
-    return fail(ErrorKind::kUsage,
-                "a global batch of {} samples for {} workers would be {} for {}: choose another "
-                "[batch] global",
-                config.batch.global, before, global, workers);
+Result<std::vector<fleet::Comparison>> play_solutions(FleetJob job, const fleet::Speeds& speeds,
+                                                      const Options& options) {
+  if (options.seed != 0) job.config.job.seed = options.seed;
+  if (!options.at_most.empty()) {
+    ANTDT_TRY(job.limit, schema::parse_duration(options.at_most));
   }
-  config.batch.global = global;
-  config.data.records = scaled(config.data.records);
-  config.data.shard_records = scaled(config.data.shard_records);
-  config.roles.worker.count = workers;
-  return {};
+  std::vector<std::string> solutions = options.solutions;
+  if (solutions.empty()) solutions = {job.config.control.solution};
+  return play_each(job, speeds, solutions);
 }
 
-Result<Simulated> load(const Options& options) {
-  ANTDT_TRY(launcher::JobConfig config, launcher::load(options.job, options.set));
-  ANTDT_RETURN_IF_ERROR(check(config));
+// At the speeds of the job file.
+Result<std::vector<fleet::Comparison>> play_emulated(const Options& options,
+                                                     launcher::JobConfig config) {
   if (options.seed != 0) config.job.seed = options.seed;
   const std::string json = launcher::to_json(config);
   ANTDT_TRY(auto rules, drill::parse_rules(json));
   ANTDT_TRY(const auto traces, drill::read_traces(rules));
   ANTDT_TRY(auto emulation, drill::parse_emulation(json));
-  Duration limit = std::chrono::hours(24 * 365);
-  if (!options.at_most.empty()) {
-    ANTDT_TRY(limit, schema::parse_duration(options.at_most));
-  }
-  const std::uint32_t model = std::max<std::uint32_t>(config.roles.worker.count, 1);
+  FleetJob job;
+  job.train_records = config.data.records;
+  job.hosts = config.cluster.hosts;
+  if (job.hosts.empty()) job.hosts.emplace_back("simulated");
+  job.config = std::move(config);
+  const std::uint32_t model = std::max<std::uint32_t>(job.config.roles.worker.count, 1);
   const std::uint32_t workers = options.workers == 0 ? model : options.workers;
-  if (workers != model) ANTDT_RETURN_IF_ERROR(grow(config, workers));
-  std::vector<std::string> hosts = config.cluster.hosts;
-  if (hosts.empty()) hosts.emplace_back("simulated");
+  if (workers != model) ANTDT_RETURN_IF_ERROR(grow(job, workers));
   std::vector<std::string> host_of;
-  for (std::size_t i = 0; i < workers; ++i) host_of.push_back(hosts[i * hosts.size() / workers]);
-  ANTDT_TRY(auto speeds, fleet::DrillSpeeds::make(std::move(emulation), rules, traces, model,
-                                                  host_of, config.job.seed));
-  const std::uint64_t records = config.data.records;
-  return Simulated{{std::move(config), records, std::move(hosts), {}, limit}, std::move(speeds)};
+  for (std::size_t i = 0; i < workers; ++i) {
+    host_of.push_back(job.hosts[i * job.hosts.size() / workers]);
+  }
+  ANTDT_TRY(const auto speeds, fleet::DrillSpeeds::make(std::move(emulation), rules, traces, model,
+                                                        host_of, job.config.job.seed));
+  return play_solutions(std::move(job), speeds, options);
+}
+
+// At the speeds that a run had. The settings may want more workers than it had.
+Result<std::vector<fleet::Comparison>> play_recorded(const Options& options,
+                                                     const RecordedRun& run) {
+  const auto recorded = static_cast<std::uint32_t>(run.workers.size());
+  const std::uint32_t wanted = run.job.config.roles.worker.count;
+  const std::uint32_t workers = options.workers == 0 ? wanted : options.workers;
+  const auto which = repeated(workers, recorded);
+  FleetJob job = with_workers(run, which);
+  if (workers != wanted) {
+    job.config.roles.worker.count = wanted;
+    ANTDT_RETURN_IF_ERROR(grow(job, workers));
+  }
+  return play_solutions(std::move(job), fleet::SomeWorkers(run.speeds, which), options);
+}
+
+Result<std::vector<fleet::Comparison>> play_what_is_wanted(const Options& options) {
+  if (options.job.empty() == options.from.empty()) {
+    return fail(ErrorKind::kUsage, "name either a job's file or, with --from, a run");
+  }
+  if (!options.from.empty()) {
+    ANTDT_TRY(const RecordedRun run, load_recorded(options.from, options.set));
+    return play_recorded(options, run);
+  }
+  ANTDT_TRY(launcher::JobConfig config, launcher::load(options.job, options.set));
+  ANTDT_RETURN_IF_ERROR(can_be_played(config));
+  if (is_emulated(config)) return play_emulated(options, std::move(config));
+  ANTDT_TRY(const auto at_most, schema::parse_duration(options.measure));
+  ANTDT_TRY(const RecordedRun run, measure({options.job, options.set, at_most}));
+  return play_recorded(options, run);
 }
 
 Result<int> simulate(const Options& options) {
-  ANTDT_TRY(const Simulated job, load(options));
-  std::vector<std::string> solutions = options.solutions;
-  if (solutions.empty()) solutions = {job.fleet.config.control.solution};
-  ANTDT_TRY(const auto lines, play_each(job.fleet, job.speeds, solutions));
+  ANTDT_TRY(const auto lines, play_what_is_wanted(options));
   print_comparison(lines, options.json);
   return 0;
 }
@@ -96,7 +112,11 @@ void add_simulate(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("simulate", "Play a job in virtual time, with up to thousands of workers");
-  command->add_option("JOB", options->job, "the job's file, job.toml")->required();
+  command->add_option("JOB", options->job, "the job's file, job.toml");
+  command
+      ->add_option("--from", options->from,
+                   "instead of JOB: a run, whose job is simulated at the speeds that it measured")
+      ->type_name("RUN");
   command
       ->add_option("--workers", options->workers,
                    "how many (default: as the job says); the global batch and the data grow with "
@@ -118,6 +138,11 @@ void add_simulate(CLI::App& app, int& exit_code) {
   command->add_option("--seed", options->seed, "of what chance does (default: the job's)")
       ->type_name("S");
   command->add_option("--at-most", options->at_most, "end after so much virtual time, such as 1h")
+      ->type_name("TIME");
+  command
+      ->add_option("--measure", options->measure,
+                   "a JOB with real data or devices is trained for at most so long, to measure "
+                   "them (default 2m)")
       ->type_name("TIME");
   command->add_flag("--json", options->json, "print JSON");
   command->callback([options, &exit_code] {

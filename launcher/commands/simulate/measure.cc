@@ -1,0 +1,153 @@
+#include "launcher/commands/simulate/measure.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include "core/os/fs.h"
+#include "core/os/owned_fd.h"
+#include "core/os/spawn.h"
+#include "core/schema/units.h"
+#include "launcher/start/run_directory.h"
+#include "shard_server/history/series.h"
+#include "sim/fleet/steadiness.h"
+
+namespace antdt::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kLookEvery{250};
+constexpr std::size_t kLastBytes = 2000;  // of what the run printed, in an error
+
+// A directory that is removed with this.
+class Aside {
+ public:
+  static Result<Aside> make() {
+    std::string path = fs::temp_directory_path() / "antdt-measure-XXXXXX";
+    if (::mkdtemp(path.data()) == nullptr) {
+      return fail_errno(ErrorKind::kIo, errno, fmt::format("cannot make the directory {}", path));
+    }
+    return Aside(std::move(path));
+  }
+  Aside(Aside&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  Aside& operator=(Aside&&) = delete;
+  ~Aside() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  explicit Aside(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+// This program with other arguments; what it prints is appended to a file.
+class Command {
+ public:
+  static Result<Command> start(std::vector<std::string> arguments, const std::string& output) {
+    const OwnedFd file(::open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    if (file.get() < 0) {
+      return fail_errno(ErrorKind::kIo, errno, fmt::format("cannot write {}", output));
+    }
+    Spawn what;
+    what.program = "/proc/self/exe";
+    what.arguments = std::move(arguments);
+    what.standard_output = what.standard_error = file.get();
+    ANTDT_TRY(const Spawned spawned, spawn(what));
+    return Command(spawned.pid);
+  }
+  // Whether it has ended; does not wait.
+  bool ended() { return ended_ || wait(WNOHANG); }
+  void await_end() {
+    while (!ended_) wait(0);
+  }
+
+ private:
+  explicit Command(pid_t pid) : pid_(pid) {}
+  bool wait(int flags) {
+    const pid_t found = ::waitpid(pid_, nullptr, flags);
+    ended_ = found == pid_ || (found < 0 && errno != EINTR);
+    return ended_;
+  }
+  pid_t pid_;
+  bool ended_ = false;
+};
+
+std::string history_of(const std::string& run_dir) {
+  const auto control = launcher::read_control(run_dir);
+  return (control ? control->state_dir : run_dir) + "/history.db";
+}
+
+// A history that is being made cannot be read yet.
+fleet::Steadiness look_at(const std::string& run_dir, std::uint32_t workers) {
+  std::error_code ignored;
+  const std::string history = history_of(run_dir);
+  if (!fs::exists(history, ignored)) return {};
+  const auto series = shard_server::read_series(history);
+  return series ? fleet::steadiness_of(*series, workers) : fleet::Steadiness{};
+}
+
+std::string end_of(const std::string& path) {
+  const auto text = read_file(path);
+  if (!text) return "";
+  return text->size() <= kLastBytes ? *text : "..." + text->substr(text->size() - kLastBytes);
+}
+
+}  // namespace
+
+Result<RecordedRun> measure(const Measuring& what) {
+  ANTDT_TRY(const launcher::JobConfig config, launcher::load(what.job, what.overrides));
+  ANTDT_RETURN_IF_ERROR(can_be_played(config));
+  ANTDT_TRY(const Aside aside, Aside::make());
+  const std::string run_dir = aside.path() + "/run";
+  const std::string output = aside.path() + "/output";
+  std::vector<std::string> arguments = {"run", what.job, "--run-dir", run_dir, "--json"};
+  std::vector<std::string> overrides = what.overrides;
+  overrides.insert(overrides.end(), {"control.solution=none", "checkpoint.every=0s"});
+  for (const std::string& setting : overrides) {
+    arguments.insert(arguments.end(), {"--set", setting});
+  }
+  fmt::print(
+      stderr, "measuring {}: it trains for at most {}, with equal batches\n", what.job,
+      schema::format_duration(std::chrono::duration_cast<std::chrono::microseconds>(what.at_most)));
+  ANTDT_TRY(Command job, Command::start(std::move(arguments), output));
+  const SteadyClock clock;
+  const MonoTime until = clock.now() + what.at_most;
+  fleet::Steadiness found;
+  while (!job.ended() && !found.enough() && clock.now() < until) {
+    std::this_thread::sleep_for(kLookEvery);
+    found = look_at(run_dir, config.roles.worker.count);
+  }
+  if (!job.ended()) {
+    ANTDT_TRY(Command stop, Command::start({"stop", run_dir, "--reason", "measured"}, output));
+    stop.await_end();
+    job.await_end();
+  }
+  found = look_at(run_dir, config.roles.worker.count);
+  auto run = load_recorded(run_dir, {"control.solution=" + config.control.solution},
+                           fleet::Afterwards::kAsUsual);
+  if (!run) {
+    return fail(run.error().kind,
+                "{} could not be measured: {}\nIt printed:\n{}\nRun it, and name the run with "
+                "--from",
+                what.job, run.error().message, end_of(output));
+  }
+  if (found.enough()) {
+    fmt::print(stderr, "measured for {:.0f} s\n", run->speeds.seconds());
+  } else {
+    fmt::print(stderr,
+               "measured for {:.0f} s only: the speed of {} is known to {:.0f} %; let the job "
+               "train longer with --measure, or run it and name the run with --from\n",
+               run->speeds.seconds(), found.worker, 100 * found.error);
+  }
+  return run;
+}
+
+}  // namespace antdt::cli

@@ -7,6 +7,7 @@ namespace {
 
 // The same value as in trainer/loop/train_phase.cc and trainer/client/client_core.h.
 constexpr double kDataPatienceS = 0.05;
+constexpr double kLookS = 0.001;  // from one look for records to the next
 constexpr double kIdleWaitS = 0.02;
 constexpr Duration kProgressEvery = std::chrono::milliseconds(50);
 constexpr Duration kTellSteps = std::chrono::seconds(1);
@@ -23,7 +24,7 @@ const char* Collective::activity(const Worker& worker) const {
   return computes ? "compute" : "collective_wait";
 }
 
-double Collective::exchange_s() const { return player_.costs().exchange_s(members_.size()); }
+double Collective::exchange_s() const { return player_.exchange_s(members_.size()); }
 
 // Does nothing if by then the group has dissolved or its turn has changed.
 void Collective::after(double seconds, void (Collective::*what)()) {
@@ -175,34 +176,45 @@ void Collective::on(Worker& worker, Generation generation, const wire::PhaseStar
 
 // ----------------------------------------------------------------------- steps
 
+// Members whose records are there compute; the others wait for theirs, each for itself.
 void Collective::begin_step() {
   if (complete()) return after(exchange_s(), &Collective::finish_phase);
-  step_began_ = player_.now();
-  bool waits = false;
+  step_began_ = work_ends_ = player_.now();
   for (Worker* m : members_) {
     m->records = 0;
     m->own_s = 0;
-    player_.fetch(*m);
-    m->take();
-    waits = waits || m->waits_for_data;
+    m->waits_for_data = true;
   }
-  waits ? after(kDataPatienceS, &Collective::compute) : compute();
+  look_for_data();
 }
 
-void Collective::compute() {
-  double longest = 0;
+void Collective::look_for_data() {
+  const MonoTime now = player_.now();
+  const bool patient = now < step_began_ + from_seconds(kDataPatienceS);
+  const std::uint64_t turn = turn_;
+  bool waits = false;
   for (Worker* m : members_) {
-    if (m->waits_for_data) {
-      player_.fetch(*m);
-      m->take();
-    }
-    if (!player_.fits(*m)) return player_.out_of_memory(*m);
-    m->short_of_data = m->records < m->share.samples();
-    m->own_s = player_.work(*m, m->records);
-    longest = std::max(longest, m->own_s);
+    if (!m->waits_for_data) continue;
     player_.fetch(*m);
+    m->take();
+    if (m->waits_for_data && patient) {
+      waits = true;
+    } else {
+      m->waits_for_data = false;
+      compute(*m);
+      if (turn != turn_) return;  // its device is too small, and the generation is over
+    }
   }
-  after(longest + exchange_s(), &Collective::conclude);
+  if (waits) return after(kLookS, &Collective::look_for_data);
+  after(to_seconds(std::max(work_ends_, now) - now) + exchange_s(), &Collective::conclude);
+}
+
+void Collective::compute(Worker& m) {
+  if (!player_.fits(m)) return player_.out_of_memory(m);
+  m.short_of_data = m.records < m.share.samples();
+  m.own_s = player_.work(m, m.records);
+  work_ends_ = std::max(work_ends_, player_.now() + from_seconds(m.own_s));
+  player_.fetch(m);
 }
 
 void Collective::conclude() {
@@ -281,13 +293,14 @@ void Collective::finish_phase() {
   const std::vector<Worker*> members = members_;
   for (Worker* m : members) m->stable_place = m->place;
   if (!done) dissolve();
-  const std::uint64_t turn = turn_;
+  // The last member's report may begin the next phase at once.
+  const Generation generation = generation_;
   for (Worker* m : members) {
     if (!m->alive) continue;
     tell_progress(*m, done);
     if (const auto code = std::exchange(m->leaves, {})) {
       player_.leave(*m, *code);
-    } else if (!done || turn != turn_) {
+    } else if (!done || generation != generation_) {
       if (m->in_group) join(*m);
     }
   }

@@ -43,7 +43,8 @@ class Collective final : public Group {
   void dissolve();
   // The steps of a phase.
   void begin_step();
-  void compute();
+  void look_for_data();
+  void compute(Worker& worker);
   void conclude();
   void conclude_of(Worker& worker, bool switches, double step_s);
   void finish_phase();
@@ -76,6 +77,7 @@ class Collective final : public Group {
   std::uint64_t checkpoint_ordered_ = 0;
   std::uint64_t turn_ = 0;  // what was scheduled in an earlier turn is void
   MonoTime step_began_{};
+  MonoTime work_ends_{};  // of the members that compute
 };
 
 }  // namespace antdt::fleet

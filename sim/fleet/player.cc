@@ -324,7 +324,22 @@ void Player::out_of_memory(Worker& worker) {
   ended(worker, {-1, 9, "", "", "simulated: the micro-batch does not fit the device"});
 }
 
+std::optional<double> Player::measured_cost_s() const {
+  return speeds_.step_cost_s(first_work_ ? to_seconds(now() - *first_work_) : 0);
+}
+
+double Player::exchange_s(std::size_t members) const {
+  if (members <= 1) return 0;
+  return measured_cost_s().value_or(setup_.costs.exchange_s(members));
+}
+
+double Player::round_trip_s() const {
+  const auto measured = measured_cost_s();
+  return measured ? *measured / 2 : setup_.costs.round_trip_s;
+}
+
 double Player::work(Worker& worker, std::uint64_t records) {
+  if (!first_work_) first_work_ = now();
   if (!worker.first_step) worker.first_step = now();
   const double at_s = to_seconds(now() - *worker.first_step);
   const BatchTime time = speeds_.at(worker.member.worker.index, at_s, group_->step().value);

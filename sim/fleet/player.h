@@ -121,6 +121,9 @@ class Player {
   [[nodiscard]] sim::World& world() { return world_; }
   [[nodiscard]] MonoTime now() const { return world_.now(); }
   [[nodiscard]] const Costs& costs() const { return setup_.costs; }
+  // What a step costs now beside its slowest member's own work; a pull or a push.
+  [[nodiscard]] double exchange_s(std::size_t members) const;
+  [[nodiscard]] double round_trip_s() const;
   [[nodiscard]] const ctl::JobSpec& spec() const { return setup_.machine.spec; }
   // A worker or a parameter server.
   [[nodiscard]] Worker& worker(WorkerId id) {
@@ -174,6 +177,8 @@ class Player {
   void report_some();
   void report_servers();
   [[nodiscard]] std::vector<Worker*> processes();  // servers and workers
+  // What was measured of a step's cost at this moment of training, if anything was.
+  [[nodiscard]] std::optional<double> measured_cost_s() const;
 
   Setup setup_;
   const Speeds& speeds_;
@@ -184,6 +189,7 @@ class Player {
   std::unique_ptr<Group> group_;
   std::deque<ctl::job::Input> inbox_;
   bool pumping_ = false;
+  std::optional<MonoTime> first_work_;
   std::size_t next_report_ = 0;
   std::set<std::string> lost_hosts_;
   std::optional<ctl::job::StoreCheckpoint> newest_checkpoint_;

@@ -157,7 +157,7 @@ void PushGroup::take(Worker& worker) {
 void PushGroup::pull(Worker& worker) {
   Pusher& p = pusher(worker);
   p.at = At::kPulling;
-  if (may_pull(worker)) return after(worker, player_.costs().round_trip_s, &PushGroup::compute);
+  if (may_pull(worker)) return after(worker, player_.round_trip_s(), &PushGroup::compute);
   ++p.turn;  // let_pull() goes on
 }
 
@@ -171,7 +171,7 @@ void PushGroup::compute(Worker& worker) {
   p.at = At::kComputing;
   worker.own_s = player_.work(worker, worker.records);
   player_.fetch(worker);
-  after(worker, worker.own_s + player_.costs().round_trip_s, &PushGroup::push);
+  after(worker, worker.own_s + player_.round_trip_s(), &PushGroup::push);
 }
 
 // Until the ledger has taken back the records of a late push, nothing behind them is pushed.
@@ -272,7 +272,7 @@ void PushGroup::let_pull() {
   for (auto& [id, pusher] : pushers_) {
     Worker& worker = player_.worker(id);
     if (pusher.at != At::kPulling || !worker.alive || !may_pull(worker)) continue;
-    after(worker, player_.costs().round_trip_s, &PushGroup::compute);
+    after(worker, player_.round_trip_s(), &PushGroup::compute);
   }
 }
 

@@ -69,72 +69,78 @@ Result<RecordedSpeeds> RecordedSpeeds::make(const shard_server::Series& series,
   std::vector<std::vector<Batches>> recorded(workers);
   std::vector<double> costs;
   for (const shard_server::Moment& moment : series.moments) {
-    std::optional<double> least;  // the shortest wait in a step
+    std::optional<Changing::Value> least;  // the shortest wait in a step
     for (const shard_server::WorkerMoment& w : moment.workers) {
       const auto batches = batches_of(w, speeds.seconds_);
       if (!batches || w.member.worker.index >= workers) continue;
       recorded[w.member.worker.index].push_back(*batches);
-      const double waited =
-          static_cast<double>(w.wait_us) * kMicro / static_cast<double>(w.batches);
-      least = std::min(least.value_or(waited), waited);
+      const auto count = static_cast<double>(w.batches);
+      const double waited = static_cast<double>(w.wait_us) * kMicro / count;
+      if (!least || waited < least->value) least = {speeds.seconds_, waited, count};
     }
-    if (least) costs.push_back(*least);
+    if (least) {
+      costs.push_back(least->value);
+      speeds.costs_.values.push_back(*least);
+    }
     speeds.seconds_ += moment.seconds;
   }
   if (costs.empty()) {
     return fail(ErrorKind::kUsage, "nothing is recorded of what its workers measured");
   }
-  speeds.step_cost_s_ = median(std::move(costs));
+  speeds.usual_step_cost_s_ = median(std::move(costs));
+  speeds.costs_.find_afterwards(afterwards, speeds.seconds_);
   std::vector<double> per_sample;
   for (const std::vector<Batches>& all : recorded) {
     Worker worker;
     if (!all.empty()) {
       worker.time = line_through(all);
       double own_s = 0, samples = 0;
-      std::vector<double> counts, factors;
       for (const Batches& b : all) {
         own_s += b.count * b.seconds;
         samples += b.count * b.samples;
-        factors.push_back(b.seconds / worker.time.seconds(b.samples));
-        counts.push_back(b.count);
-        worker.changes.push_back({b.from_s, factors.back()});
+        worker.slowdown.values.push_back(
+            {b.from_s, b.seconds / worker.time.seconds(b.samples), b.count});
       }
       worker.seconds_per_sample = own_s / samples;
-      worker.afterwards = afterwards == Afterwards::kAsUsual
-                              ? median(std::move(factors))
-                              : speeds.factor_after_end(worker, counts);
+      worker.slowdown.find_afterwards(afterwards, speeds.seconds_);
       per_sample.push_back(worker.time.per_sample_s);
     }
     speeds.workers_.push_back(std::move(worker));
   }
   for (Worker& worker : speeds.workers_) {
-    if (worker.changes.empty()) worker.time.per_sample_s = median(per_sample);
+    if (worker.slowdown.values.empty()) worker.time.per_sample_s = median(per_sample);
   }
   return speeds;
 }
 
-// The mean of the last tenth, and of at least a few seconds. `counts`: batches by change.
-double RecordedSpeeds::factor_after_end(const Worker& worker,
-                                        const std::vector<double>& counts) const {
-  const double from_s = std::min(0.9 * seconds_, seconds_ - kLeastEndS);
-  double sum = 0, count = 0;
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    if (worker.changes[i].from_s < from_s) continue;
-    sum += counts[i] * worker.changes[i].slowdown;
-    count += counts[i];
+// At its end: the mean of the last tenth, and of at least a few seconds.
+void RecordedSpeeds::Changing::find_afterwards(Afterwards how, double end_s) {
+  if (how == Afterwards::kAsUsual) {
+    std::vector<double> all;
+    for (const Value& v : values) all.push_back(v.value);
+    afterwards = median(std::move(all));
+    return;
   }
-  return count > 0 ? sum / count : worker.changes.back().slowdown;
+  const double from_s = std::min(0.9 * end_s, end_s - kLeastEndS);
+  double sum = 0, count = 0;
+  for (const Value& v : values) {
+    if (v.from_s < from_s) continue;
+    sum += v.count * v.value;
+    count += v.count;
+  }
+  afterwards = count > 0 ? sum / count : values.back().value;
+}
+
+double RecordedSpeeds::Changing::at(double at_s, double end_s) const {
+  if (at_s >= end_s) return afterwards;
+  const auto next = std::ranges::upper_bound(values, at_s, {}, &Value::from_s);
+  return (next == values.begin() ? next : std::prev(next))->value;
 }
 
 BatchTime RecordedSpeeds::at(std::uint32_t worker, double at_s, std::uint64_t /*step*/) const {
   const Worker& w = workers_[worker];
   BatchTime time = w.time;
-  if (at_s >= seconds_) {
-    time.slowdown = w.afterwards;
-  } else if (!w.changes.empty()) {
-    const auto next = std::ranges::upper_bound(w.changes, at_s, {}, &Change::from_s);
-    time.slowdown = (next == w.changes.begin() ? next : std::prev(next))->slowdown;
-  }
+  if (!w.slowdown.values.empty()) time.slowdown = w.slowdown.at(at_s, seconds_);
   return time;
 }
 

@@ -6,12 +6,15 @@
 // the recorded batches differ enough to show one; otherwise time is in proportion to samples,
 // because a run with equal batches tells no more.
 //
+// What a step costs beside the slowest member's own work changes over time, too.
+//
 // Time is training time: seconds in which no worker reported (evaluation, restarts) are left out. A
 // worker that did not report for a while keeps its last factor. After the recording's end it has
 // the average factor of the last tenth, or of the whole recording (Afterwards). The randomness of
 // single batches is not recorded, so the only noise is that between the seconds.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -34,33 +37,41 @@ class RecordedSpeeds final : public Speeds {
 
   [[nodiscard]] BatchTime at(std::uint32_t worker, double at_s, std::uint64_t step) const override;
   [[nodiscard]] double noise(std::uint32_t, std::uint64_t) const override { return 1; }
+  // The cost beside the slowest member's own work, which is the shortest wait of a member in the
+  // step.
+  [[nodiscard]] std::optional<double> step_cost_s(double at_s) const override {
+    return costs_.at(at_s, seconds_);
+  }
 
-  // The median over the steps of the cost beside the slowest member's own work, which is the
-  // shortest wait of a member in the step.
-  [[nodiscard]] double step_cost_s() const { return step_cost_s_; }
-  [[nodiscard]] double seconds() const { return seconds_; }  // recorded
+  [[nodiscard]] double usual_step_cost_s() const { return usual_step_cost_s_; }  // the median
+  [[nodiscard]] double seconds() const { return seconds_; }                      // recorded
   // Seconds of its own work for a sample, over the whole recording; 0: it never reported.
   [[nodiscard]] double seconds_per_sample(std::uint32_t worker) const {
     return workers_[worker].seconds_per_sample;
   }
 
  private:
-  struct Change {
-    double from_s = 0;
-    double slowdown = 1;
+  // A figure that changes.
+  struct Changing {
+    struct Value {
+      double from_s = 0;
+      double value = 0;
+      double count = 0;  // how many batches it is the mean of
+    };
+    std::vector<Value> values;  // in rising order of time
+    double afterwards = 0;      // after the recording's end
+    [[nodiscard]] double at(double at_s, double end_s) const;
+    void find_afterwards(Afterwards how, double end_s);
   };
   struct Worker {
     BatchTime time;
-    std::vector<Change> changes;  // in rising order of time; empty: always as `time`
-    double afterwards = 1;
+    Changing slowdown;  // without values: always as `time`
     double seconds_per_sample = 0;
   };
-  [[nodiscard]] double factor_after_end(const Worker& worker,
-                                        const std::vector<double>& counts) const;
-
   std::vector<Worker> workers_;
+  Changing costs_;
   double seconds_ = 0;
-  double step_cost_s_ = 0;
+  double usual_step_cost_s_ = 0;
 };
 
 }  // namespace antdt::fleet

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,9 @@ class SomeWorkers final : public Speeds {
   }
   [[nodiscard]] double noise(std::uint32_t worker, std::uint64_t batch) const override {
     return all_.noise(which_[worker], batch);
+  }
+  [[nodiscard]] std::optional<double> step_cost_s(double at_s) const override {
+    return all_.step_cost_s(at_s);
   }
 
  private:

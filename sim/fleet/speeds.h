@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/ids.h"
 
@@ -34,6 +35,9 @@ class Speeds {
                                      std::uint64_t step) const = 0;
   // The random factor of its batch number `batch`, with mean 1.
   [[nodiscard]] virtual double noise(std::uint32_t worker, std::uint64_t batch) const = 0;
+  // What a step costs at that moment of training beside the slowest worker's own work: the
+  // collective, or a push and a pull. Empty: as Costs says (player.h).
+  [[nodiscard]] virtual std::optional<double> step_cost_s(double /*at_s*/) const { return {}; }
 };
 
 }  // namespace antdt::fleet

@@ -61,6 +61,7 @@ TEST(FleetTest, AJobIsPlayedToItsEndAndEveryRecordIsTrainedOnce) {
   ASSERT_TRUE(played.ended);
   EXPECT_EQ(played.report.state, JobState::kDone) << played.report.outcome->first_cause;
   EXPECT_EQ(played.report.totals.once, 2 * 50 * 400U);
+  EXPECT_EQ(played.report.generation, Generation{1}) << "nobody joins again between two epochs";
   EXPECT_EQ(played.report.totals.repeated + played.report.totals.lost, 0U);
 }
 
@@ -260,7 +261,8 @@ TEST(RecordedSpeedsTest, TimeIsInProportionIfAllBatchesWereEqual) {
   const auto speeds = RecordedSpeeds::make(series, 3);
   ASSERT_TRUE(speeds) << speeds.error().message;
   EXPECT_EQ(speeds->seconds(), 10);
-  EXPECT_NEAR(speeds->step_cost_s(), 0.002, 1e-9);
+  EXPECT_NEAR(speeds->usual_step_cost_s(), 0.002, 1e-9);
+  EXPECT_NEAR(speeds->step_cost_s(3).value_or(0), 0.002, 1e-9);
   EXPECT_NEAR(speeds->at(0, 2, 0).seconds(20), 0.1, 1e-6);
   EXPECT_NEAR(speeds->at(0, 2, 0).seconds(40), 0.2, 1e-6);
   EXPECT_NEAR(speeds->at(0, 7.5, 0).seconds(20), 0.3, 1e-6);
@@ -270,6 +272,21 @@ TEST(RecordedSpeedsTest, TimeIsInProportionIfAllBatchesWereEqual) {
               std::max(speeds->at(0, 99, 0).per_sample_s, speeds->at(1, 0, 0).per_sample_s) * 1000,
               1e-6)
       << "who never reported is like the others";
+}
+
+TEST(RecordedSpeedsTest, TheCostOfAStepIsThatOfItsMoment) {
+  shard_server::Series series;
+  for (int s = 0; s < 10; ++s) {
+    series.moments.push_back(second(s, 5, 20, 0.1));
+    for (shard_server::WorkerMoment& w : series.moments.back().workers) {
+      w.wait_us = w.batches * (s < 5 ? 2'000 : 7'000);
+    }
+  }
+  const auto speeds = RecordedSpeeds::make(series, 2);
+  ASSERT_TRUE(speeds) << speeds.error().message;
+  EXPECT_NEAR(speeds->step_cost_s(1).value_or(0), 0.002, 1e-9);
+  EXPECT_NEAR(speeds->step_cost_s(8).value_or(0), 0.007, 1e-9);
+  EXPECT_NEAR(speeds->step_cost_s(88).value_or(0), 0.007, 1e-9);
 }
 
 TEST(RecordedSpeedsTest, AFixedPartShowsInBatchesThatDiffer) {
@@ -300,6 +317,19 @@ TEST(RecordedSpeedsTest, SecondsInWhichNobodyReportedAreLeftOut) {
   const auto speeds = RecordedSpeeds::make(series, 2);
   ASSERT_TRUE(speeds) << speeds.error().message;
   EXPECT_NEAR(speeds->at(0, 2.5, 0).seconds(20), 0.4, 1e-6);
+}
+
+TEST(RecordedSpeedsTest, AfterTheRecordingTheWorkersAreAsAtItsEndOrAsUsual) {
+  shard_server::Series series;
+  for (int s = 0; s < 100; ++s) series.moments.push_back(second(s, 5, 20, s < 90 ? 0.1 : 0.4));
+  const auto at_end = RecordedSpeeds::make(series, 2);
+  ASSERT_TRUE(at_end) << at_end.error().message;
+  EXPECT_NEAR(at_end->at(0, 200, 0).seconds(20), 0.4, 1e-6);
+  const auto usual = RecordedSpeeds::make(series, 2, Afterwards::kAsUsual);
+  ASSERT_TRUE(usual) << usual.error().message;
+  EXPECT_NEAR(usual->at(0, 200, 0).seconds(20), 0.1, 1e-6);
+  EXPECT_NEAR(usual->at(0, 95, 0).seconds(20), 0.4, 1e-6) << "what is recorded counts";
+  EXPECT_NEAR(usual->seconds_per_sample(0), (90 * 0.1 + 10 * 0.4) / 100 / 20, 1e-6);
 }
 
 TEST(RecordedSpeedsTest, ARunThatRecordedNothingCannotBeReplayed) {

@@ -120,7 +120,7 @@ Result<RecordedRun> load_recorded(const std::string& name,
     const std::string id = fmt::format("w{}", i);
     run.workers.push_back({id, hosts[id], run.speeds.seconds_per_sample(i)});
   }
-  const double step_cost_s = run.speeds.step_cost_s();
+  const double step_cost_s = run.speeds.usual_step_cost_s();
   job.costs.collective_s = step_cost_s;
   job.costs.collective_round_s = 0;
   job.costs.round_trip_s = step_cost_s / 2;

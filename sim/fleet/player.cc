@@ -329,8 +329,8 @@ std::optional<double> Player::measured_cost_s() const {
 }
 
 double Player::exchange_s(std::size_t members) const {
-  if (members <= 1) return 0;
-  return measured_cost_s().value_or(setup_.costs.exchange_s(members));
+  const auto measured = measured_cost_s();
+  return measured ? setup_.costs.scaled_s(*measured, members) : setup_.costs.exchange_s(members);
 }
 
 double Player::round_trip_s() const {

@@ -29,18 +29,29 @@
 namespace antdt::fleet {
 
 // The times in seconds of everything except computing. The defaults are estimates for processes of
-// one network, not measurements: bench/simulate_vs_real.py tells how far they are off.
+// one network, not measurements: bench/predictions/simulate_vs_real.py tells how far they are off.
 struct Costs {
   double start_s = 0.5;                // from the start of a process to its join
   double regroup_s = 0.3;              // connecting a new membership and healing it
   double collective_s = 1e-3;          // of each step
   double collective_round_s = 0.2e-3;  // of each step, once for each doubling of the members
   double round_trip_s = 1e-3;          // of a pull or a push of a worker that waits for nobody
+  // How many members the collective had whose cost was measured (Speeds::step_cost_s); 0: as many
+  // as there are now.
+  std::uint32_t measured_members = 0;
 
   // The time of the collective in one step.
   [[nodiscard]] double exchange_s(std::size_t members) const {
-    return collective_s +
-           collective_round_s * std::bit_width(std::max<std::size_t>(members, 1) - 1);
+    return collective_s + collective_round_s * rounds(members);
+  }
+  // What was measured, for this number of members: it grows with the rounds of the collective.
+  [[nodiscard]] double scaled_s(double measured_s, std::size_t members) const {
+    if (measured_members <= 1) return measured_s;
+    return measured_s * rounds(members) / rounds(measured_members);
+  }
+  // One for each doubling of the members.
+  [[nodiscard]] static int rounds(std::size_t members) {
+    return std::bit_width(std::max<std::size_t>(members, 1) - 1);
   }
 };
 

@@ -157,7 +157,8 @@ void PushGroup::take(Worker& worker) {
 void PushGroup::pull(Worker& worker) {
   Pusher& p = pusher(worker);
   p.at = At::kPulling;
-  if (may_pull(worker)) return after(worker, player_.round_trip_s(), &PushGroup::compute);
+  p.held = sync_ == SyncStrategy::kPsSsp && waits(p, least_pushes(nullptr));
+  if (!p.held) return after(worker, player_.round_trip_s(), &PushGroup::compute);
   ++p.turn;  // let_pull() goes on
 }
 
@@ -167,7 +168,7 @@ void PushGroup::compute(Worker& worker) {
   p.version = updates();
   // A worker that was away continues with the others' numbers, so nobody waits for it to catch up.
   const bool returns = std::exchange(p.returns, false);
-  if (returns && !barrier()) p.pushes = std::max(p.pushes, least_pushes(worker));
+  if (returns && !barrier()) p.pushes = std::max(p.pushes, least_pushes(&worker).value_or(0));
   p.at = At::kComputing;
   worker.own_s = player_.work(worker, worker.records);
   player_.fetch(worker);
@@ -267,36 +268,34 @@ void PushGroup::decide(const ps::closer::Input& input) {
   let_pull();
 }
 
+// Bounded staleness: the rows of a worker's next batch contain every worker's pushes up to
+// `staleness` before it.
+bool PushGroup::waits(const Pusher& pusher, std::optional<std::uint64_t> least) const {
+  return least && pusher.pushes > staleness_ && *least < pusher.pushes - staleness_;
+}
+
 void PushGroup::let_pull() {
   if (sync_ != SyncStrategy::kPsSsp) return;
+  const auto least = least_pushes(nullptr);
   for (auto& [id, pusher] : pushers_) {
     Worker& worker = player_.worker(id);
-    if (pusher.at != At::kPulling || !worker.alive || !may_pull(worker)) continue;
+    if (pusher.at != At::kPulling || !pusher.held || !worker.alive) continue;
+    if (waits(pusher, least)) continue;
+    pusher.held = false;
     after(worker, player_.round_trip_s(), &PushGroup::compute);
   }
 }
 
-// How many pushes the other worker has made that is furthest behind; 0: no other one trains.
-std::uint64_t PushGroup::least_pushes(const Worker& worker) const {
+// The pushes of the worker that is furthest behind, of those that train; `but` does not count.
+// Empty: there is none.
+std::optional<std::uint64_t> PushGroup::least_pushes(const Worker* but) const {
   std::optional<std::uint64_t> least;
   for (const auto& [id, pusher] : pushers_) {
-    if (id == worker.member.worker || !pusher.trains || pusher.at == At::kIdle) continue;
+    const bool counts = pusher.trains && pusher.at != At::kIdle;
+    if (!counts || (but != nullptr && id == but->member.worker)) continue;
     least = std::min(least.value_or(pusher.pushes), pusher.pushes);
   }
-  return least.value_or(0);
-}
-
-// Bounded staleness: the rows contain every active worker's pushes up to `staleness` before this
-// worker's next one.
-bool PushGroup::may_pull(const Worker& worker) const {
-  if (sync_ != SyncStrategy::kPsSsp) return true;
-  const std::uint64_t own = pushers_.at(worker.member.worker).pushes;
-  if (own <= staleness_) return true;
-  const bool alone = std::ranges::none_of(pushers_, [&](const auto& other) {
-    return other.first != worker.member.worker && other.second.trains &&
-           other.second.at != At::kIdle;
-  });
-  return alone || least_pushes(worker) >= own - staleness_;
+  return least;
 }
 
 }  // namespace antdt::fleet

@@ -47,6 +47,7 @@ class PushGroup final : public Group {
     bool whole = false;         // the batch has as many records as the plan says
     bool is_first = true;       // under its plan
     bool trains = false;        // a training phase is open for it
+    bool held = false;          // its pull waits for slower workers
     bool returns = true;        // it has not pushed since it was idle, or new
   };
 
@@ -74,8 +75,8 @@ class PushGroup final : public Group {
 
   void decide(const ps::closer::Input& input);
   void let_pull();  // the workers whose pulls wait no longer
-  [[nodiscard]] bool may_pull(const Worker& worker) const;
-  [[nodiscard]] std::uint64_t least_pushes(const Worker& worker) const;
+  [[nodiscard]] bool waits(const Pusher& pusher, std::optional<std::uint64_t> least) const;
+  [[nodiscard]] std::optional<std::uint64_t> least_pushes(const Worker* but) const;
   [[nodiscard]] bool barrier() const { return sync_ == SyncStrategy::kPsBsp; }
   [[nodiscard]] std::uint64_t updates() const { return closer_ ? closer_->updates() : 0; }
   [[nodiscard]] Pusher& pusher(const Worker& worker) { return pushers_[worker.member.worker]; }

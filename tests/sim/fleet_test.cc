@@ -74,6 +74,17 @@ TEST(FleetTest, AStepTakesAsLongAsItsSlowestMember) {
   EXPECT_NEAR(played.seconds, 100 * step, 0.02 * 100 * step);
 }
 
+TEST(FleetTest, AMeasuredCostGrowsWithTheRoundsOfTheCollective) {
+  Costs costs;
+  EXPECT_EQ(costs.scaled_s(0.006, 100), 0.006) << "measured with as many members";
+  costs.measured_members = 4;
+  EXPECT_NEAR(costs.scaled_s(0.006, 4), 0.006, 1e-12);
+  EXPECT_NEAR(costs.scaled_s(0.006, 3), 0.006, 1e-12);
+  EXPECT_NEAR(costs.scaled_s(0.006, 2), 0.003, 1e-12);
+  EXPECT_NEAR(costs.scaled_s(0.006, 1), 0, 1e-12);
+  EXPECT_NEAR(costs.scaled_s(0.006, 8), 0.009, 1e-12);
+}
+
 TEST(FleetTest, WorkIsTakenFromAStragglerAndTheJobComesNearItsIdeal) {
   OneSlow speeds;
   speeds.slowdown = 8;

@@ -124,6 +124,7 @@ Result<RecordedRun> load_recorded(const std::string& name,
   job.costs.collective_s = step_cost_s;
   job.costs.collective_round_s = 0;
   job.costs.round_trip_s = step_cost_s / 2;
+  job.costs.measured_members = recorded;
   return run;
 }
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs emulated jobs both as real jobs and in the simulation, and compares how long training took.
 
-    ANTDT_BIN=build/bin bench/simulate_vs_real.py JOB... [--solution nd]... [--set K=V]...
+    ANTDT_BIN=build/bin bench/predictions/simulate_vs_real.py JOB... [--solution nd]... [--set K=V]...
                                                   [--within 0.10] [--json]
-    ANTDT_BIN=build/bin bench/simulate_vs_real.py --done stragglers/*.toml
+    ANTDT_BIN=build/bin bench/predictions/simulate_vs_real.py --done stragglers/*.toml
 
 A JOB is a job.toml whose model is "emulated". The real run needs an idle machine: its workers
 sleep, but there are many. With --done the real run exists already, in the directory JOB beside
@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 ANTDT = pathlib.Path(os.environ.get("ANTDT_BIN", ROOT / "build" / "bin")) / "antdt"
 
 

@@ -385,7 +385,7 @@ struct WorkerSummary {
   std::uint64_t pid = 0;
   std::uint64_t attempt = 0;
   std::uint64_t samples = 0;
-  double wall_seconds = 0;  // between its end and the job's end; not contained in lost_time
+  double wall_seconds = 0;  // of its attempts that have ended: the sum of lost_time
   TimeSpent lost_time = {};
   DeviceClass device = {};
   template <class Self, class V>

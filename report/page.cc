@@ -102,6 +102,20 @@ std::string marked_list(const RunView& run) {
   return out + "</details>\n";
 }
 
+std::string paragraphs(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) out += fmt::format("<p>{}</p>\n", escaped(line));
+  return out;
+}
+
+std::string table_section(const std::string& title, const TableView& view) {
+  if (view.rows.empty() && view.below.empty()) return "";
+  std::string out = fmt::format("<details open=\"\"><summary>{}</summary>\n", escaped(title));
+  out += paragraphs(view.above);
+  if (!view.rows.empty()) out += table(view.header, view.rows);
+  return out + paragraphs(view.below) + "</details>\n";
+}
+
 }  // namespace
 
 std::string html(const std::string& title, const std::string& body) {
@@ -132,13 +146,6 @@ std::string table(const std::vector<std::string>& header,
   return out + "</table>\n";
 }
 
-std::string bill_section(const RunView& run) {
-  if (run.bill_sums.empty()) return "";
-  std::string out = "<details open=\"\"><summary>Where the workers' time went</summary>\n";
-  for (const std::string& sum : run.bill_sums) out += fmt::format("<p>{}</p>\n", escaped(sum));
-  return out + table(run.bill_header, run.bill_rows) + "</details>\n";
-}
-
 std::string run_section(const RunView& run, int level) {
   std::string out = fmt::format("<h{0}>{1}</h{0}>\n", level, escaped(run.heading));
   if (run.workers.empty()) {
@@ -154,7 +161,8 @@ std::string run_section(const RunView& run, int level) {
         }));
   }
   out += marked_list(run);
-  out += bill_section(run);
+  out += table_section("Where the workers' time went", run.bill);
+  out += table_section("What the run could have been", run.what_if);
   if (run.summary.empty()) return out + "<p class=\"note\">It has not ended.</p>\n";
   out += "<details open=\"\"><summary>Summary</summary>\n<pre>";
   for (const std::string& line : run.summary) out += escaped(line) + "\n";

@@ -27,19 +27,25 @@ struct WorkerLine {
   std::string name;
   std::vector<WorkerPoint> points;
 };
+// A table with lines of text above and below it.
+struct TableView {
+  std::vector<std::string> above;
+  std::vector<std::string> header;
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> below;
+};
 struct RunView {
   std::string heading;
   std::vector<std::string> summary;  // lines for people; empty: the run has not ended
   std::vector<WorkerLine> workers;
   double width_s = 1;  // time span of a point; a longer distance is a gap
   std::vector<launcher::EventView> events;
-  // Its bill (bill.h): sums and a table; empty: the run has not ended.
-  std::vector<std::string> bill_sums;
-  std::vector<std::string> bill_header;
-  std::vector<std::vector<std::string>> bill_rows;
+  TableView bill;     // bill.h; without rows: the run has not ended
+  TableView what_if;  // what it could have been; without rows: not known
 };
 // Each worker's batch and speed over time, with numbered marks for actions and failures, a list of
-// these by their numbers, the bill, and the summary. `level`: level of the heading, 1 to 3.
+// these by their numbers, the bill, what the run could have been, and the summary. `level`: level
+// of the heading, 1 to 3.
 [[nodiscard]] std::string run_section(const RunView& run, int level);
 
 }  // namespace antdt::page

@@ -87,9 +87,7 @@ Result<page::RunView> read_run_view(const std::string& run_dir, const std::strin
   view.summary = launcher::summary_lines(summary);
   ANTDT_TRY(const report::Bill bill, bill_from(run_dir, summary, series));
   report::BillTable table = report::table_of(bill);
-  view.bill_sums = std::move(table.sums);
-  view.bill_header = std::move(table.header);
-  view.bill_rows = std::move(table.rows);
+  view.bill = {std::move(table.sums), std::move(table.header), std::move(table.rows), {}};
   return view;
 }
 

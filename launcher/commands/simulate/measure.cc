@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::milliseconds kLookEvery{250};
+constexpr std::chrono::milliseconds kMeasureEvery{250};
 constexpr std::size_t kLastBytes = 2000;  // of what the run printed, in an error
 
 // A directory that is removed with this.
@@ -94,7 +94,7 @@ fleet::Steadiness look_at(const std::string& run_dir, std::uint32_t workers) {
   return series ? fleet::steadiness_of(*series, workers) : fleet::Steadiness{};
 }
 
-std::string end_of(const std::string& path) {
+std::string end_of_output(const std::string& path) {
   const auto text = read_file(path);
   if (!text) return "";
   return text->size() <= kLastBytes ? *text : "..." + text->substr(text->size() - kLastBytes);
@@ -122,7 +122,7 @@ Result<RecordedRun> measure(const Measuring& what) {
   const MonoTime until = clock.now() + what.at_most;
   fleet::Steadiness found;
   while (!job.ended() && !found.enough() && clock.now() < until) {
-    std::this_thread::sleep_for(kLookEvery);
+    std::this_thread::sleep_for(kMeasureEvery);
     found = look_at(run_dir, config.roles.worker.count);
   }
   if (!job.ended()) {
@@ -137,7 +137,7 @@ Result<RecordedRun> measure(const Measuring& what) {
     return fail(run.error().kind,
                 "{} could not be measured: {}\nIt printed:\n{}\nRun it, and name the run with "
                 "--from",
-                what.job, run.error().message, end_of(output));
+                what.job, run.error().message, end_of_output(output));
   }
   if (found.enough()) {
     fmt::print(stderr, "measured for {:.0f} s\n", run->speeds.seconds());

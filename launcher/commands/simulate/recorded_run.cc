@@ -70,8 +70,8 @@ Status check_sync(const launcher::JobConfig& was, const launcher::JobConfig& con
               was.trainer.sync, config.trainer.sync);
 }
 
-Result<launcher::JobConfig> changed(const launcher::JobConfig& config,
-                                    const std::vector<std::string>& overrides) {
+Result<launcher::JobConfig> with_overrides(const launcher::JobConfig& config,
+                                           const std::vector<std::string>& overrides) {
   if (overrides.empty()) return config;
   ANTDT_TRY(auto changed, launcher::load_text(launcher::to_toml(config),
                                               config.job.directory + "/effective.toml", overrides));
@@ -98,7 +98,7 @@ Result<RecordedRun> load_recorded(const std::string& name,
   }
   RecordedRun run{run_dir, {}, std::move(*speeds), {}, {}, {}};
   FleetJob& job = run.job;
-  ANTDT_TRY(job.config, changed(was, overrides));
+  ANTDT_TRY(job.config, with_overrides(was, overrides));
   ANTDT_RETURN_IF_ERROR(can_be_played(job.config));
   ANTDT_TRY(const jobd::DataFound data, jobd::load_data_found(run_dir));
   const bool counted = job.config.data.format == "index";

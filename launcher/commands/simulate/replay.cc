@@ -43,13 +43,18 @@ void tell_of_run(const RecordedRun& run) {
   fmt::print("\n");
 }
 
-void print_bill(const std::optional<report::Bill>& bill) {
-  if (!bill) return fmt::print("its bill is made when it has ended\n");
-  const report::BillTable table = report::table_of(*bill);
-  for (const std::string& sum : table.sums) fmt::print("{}\n", sum);
-  for (const std::string& line : launcher::text_table(table.header, table.rows)) {
+void print(const page::TableView& view) {
+  for (const std::string& line : view.above) fmt::print("{}\n", line);
+  for (const std::string& line : launcher::text_table(view.header, view.rows)) {
     fmt::print("{}\n", line);
   }
+  for (const std::string& line : view.below) fmt::print("{}\n", line);
+}
+
+void print_bill(const std::optional<report::Bill>& bill) {
+  if (!bill) return fmt::print("its bill is made when it has ended\n");
+  report::BillTable table = report::table_of(*bill);
+  print({std::move(table.sums), std::move(table.header), std::move(table.rows), {}});
 }
 
 // The bill, and every alternative.
@@ -68,7 +73,7 @@ Result<int> replay_all(const RecordedRun& run, bool json) {
   tell_of_run(run);
   tell_of_devices(run.devices);
   print_bill(bill);
-  print_what_if(what_if);
+  print(view_of(what_if));
   return 0;
 }
 

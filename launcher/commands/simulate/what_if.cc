@@ -84,34 +84,28 @@ WhatIf play_alternatives(const RecordedRun& run) {
   return what_if;
 }
 
-void print_what_if(const WhatIf& what_if) {
-  std::vector<std::vector<std::string>> rows;
-  std::vector<std::string> problems;
+page::TableView view_of(const WhatIf& what_if) {
+  page::TableView view;
+  view.header = {"solution",        "workers#",  "job s#",   "saved s#",
+                 "saved worker-h#", "of ideal#", "actions#", ""};
   for (std::size_t i = 0; i < what_if.alternatives.size(); ++i) {
     const fleet::Alternative& a = what_if.alternatives[i];
-    std::string remark = a.as_it_was ? "as it was" : "";
-    if (what_if.recommended == i) remark = "recommended";
+    const std::string workers = launcher::grouped(a.line.workers);
     if (!a.played()) {
-      rows.push_back({a.name(), launcher::grouped(a.line.workers), "-", "-", "-", "-", "-",
-                      "cannot be played"});
-      problems.push_back(fmt::format("{}: {}", a.name(), a.problem));
+      view.rows.push_back({a.name(), workers, "-", "-", "-", "-", "-", "cannot be played"});
+      view.below.push_back(fmt::format("{}: {}", a.name(), a.problem));
       continue;
     }
-    rows.push_back({a.name(), launcher::grouped(a.line.workers),
-                    fmt::format("{:.1f}", a.line.job_seconds),
-                    fmt::format("{:+.1f}", a.saved_seconds),
-                    fmt::format("{:+.4f}", a.saved_worker_seconds / 3600),
-                    fmt::format("{:.3f}", a.line.share_of_ideal()),
-                    launcher::grouped(a.line.actions), remark});
+    std::string remark = a.as_it_was ? "as it was" : "";
+    if (what_if.recommended == i) remark = "recommended";
+    view.rows.push_back({a.name(), workers, fmt::format("{:.1f}", a.line.job_seconds),
+                         fmt::format("{:+.1f}", a.saved_seconds),
+                         fmt::format("{:+.4f}", a.saved_worker_seconds / 3600),
+                         fmt::format("{:.3f}", a.line.share_of_ideal()),
+                         launcher::grouped(a.line.actions), std::move(remark)});
   }
-  for (const std::string& line :
-       launcher::text_table({"solution", "workers#", "job s#", "saved s#", "saved worker-h#",
-                             "of ideal#", "actions#", ""},
-                            rows)) {
-    fmt::print("{}\n", line);
-  }
-  for (const std::string& problem : problems) fmt::print("{}\n", problem);
-  fmt::print("{}\n", fleet::advice(what_if.alternatives, what_if.recommended));
+  view.below.push_back(fleet::advice(what_if.alternatives, what_if.recommended));
+  return view;
 }
 
 }  // namespace antdt::cli

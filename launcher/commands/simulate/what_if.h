@@ -7,6 +7,7 @@
 
 #include "core/result.h"
 #include "launcher/commands/simulate/recorded_run.h"
+#include "report/page.h"
 #include "sim/fleet/what_if.h"
 
 namespace antdt::cli {
@@ -19,6 +20,7 @@ struct WhatIf {
 // gives the same alternatives.
 [[nodiscard]] WhatIf play_alternatives(const RecordedRun& run);
 
-void print_what_if(const WhatIf& what_if);
+// For people: a table, below it why an alternative cannot be played, and the advice.
+[[nodiscard]] page::TableView view_of(const WhatIf& what_if);
 
 }  // namespace antdt::cli

@@ -83,6 +83,7 @@ class WhatIf(Hosts):
 
     def alternatives(self, run):
         found = self.json_of("replay", run.dir)
+        self.assertEqual(found["what_if"], self.json_of("report", run.dir)["what_if"])
         self.assertEqual(found["job"], run.summary["job"])
         self.assert_adds_up(found["bill"], run.summary)
         as_it_was = [a for a in found["what_if"] if a["as_it_was"]]
@@ -101,7 +102,9 @@ class WhatIf(Hosts):
         self.assertIn("slow computing", worst["cause"])
         page = self.antdt("report", run.dir)
         self.assertEqual(page.returncode, 0, page.stderr)
-        self.assertIn("Where the workers' time went", (run.dir / "report.html").read_text())
+        html = (run.dir / "report.html").read_text()
+        self.assertIn("Where the workers' time went", html)
+        self.assertRegex(html, r"<p>recommended: ")
 
         found = self.alternatives(run)
         self.assertEqual(set(found), {("none",), ("nd",), ("dd",), ("none", "w3"), ("nd", "w3")})

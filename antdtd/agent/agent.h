@@ -65,6 +65,7 @@ class Agent {
   // that happens.
   [[nodiscard]] bool finished() const { return private_job_->finished(); }
   [[nodiscard]] metrics::Families families() const;  // its metrics: agent_admins.cc
+  [[nodiscard]] std::string summary() const;         // one line for people: agent_admins.cc
 
  private:
   void adopt();

@@ -124,6 +124,19 @@ metrics::Families Agent::families() const {
   return agent_metrics(facts);
 }
 
+std::string Agent::summary() const {
+  std::size_t processes = 0;
+  std::size_t unattended = 0;
+  for (const auto& [job, record] : records_) {
+    processes += supervision_.running(job).size();
+    if (!daemons_->links().attached(job)) ++unattended;
+  }
+  std::string text = fmt::format("{} jobs, {} processes", records_.size(), processes);
+  if (unattended > 0) text += fmt::format("; the job daemons of {} are away", unattended);
+  if (drain_) text += "; drained " + wire::to_text(*drain_);
+  return text;
+}
+
 void Agent::on_relayed_reply(const wire::Envelope& envelope, wire::RelayedReply reply) {
   const auto waiting = desk_.take(envelope.seq, envelope.job);
   if (!waiting) return;

@@ -247,6 +247,11 @@ Result<AgentFlags> complete(AgentFlags flags) {
   return flags;
 }
 
+NotifySettings take_settings_of_manager(const AgentFlags& flags) {
+  NotifySettings asked = take_notify_settings();
+  return flags.is_private ? NotifySettings{} : asked;
+}
+
 namespace {
 
 Status make_socket_directory(const AgentFlags& flags) {

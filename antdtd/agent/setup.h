@@ -10,6 +10,7 @@
 #include "antdtd/agent/agent.h"
 #include "core/loop.h"
 #include "core/metrics/metrics_server.h"
+#include "core/os/service_manager.h"
 #include "core/transport/socket.h"
 
 namespace antdt::antdtd {
@@ -38,6 +39,11 @@ struct AgentFlags {
 
 // Returns the flags with every default filled in, or kUsage.
 [[nodiscard]] Result<AgentFlags> complete(AgentFlags flags);
+
+// What the service manager that started the agent asks of it; taken out of the environment, so to
+// be called while there is one thread. Nothing for a private agent, which belongs to its job and
+// not to the unit in which somebody started that.
+[[nodiscard]] NotifySettings take_settings_of_manager(const AgentFlags& flags);
 
 struct Opened {
   AgentParts parts;

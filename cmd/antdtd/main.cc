@@ -6,6 +6,7 @@
 #include <iostream>
 #include <optional>
 
+#include "antdtd/agent/service_link.h"
 #include "antdtd/agent/setup.h"
 #include "antdtd/shim/cgroup.h"
 #include "core/log/background_log.h"
@@ -14,11 +15,7 @@
 
 namespace {
 
-using antdt::antdtd::AgentFlags;
-
-constexpr int kUsageError = 2;
-constexpr int kUnreachable = 3;
-constexpr int kFailed = 1;
+enum ExitCode { kFailed = 1, kUsageError = 2, kUnreachable = 3 };
 constexpr antdt::Duration kGoodbye = std::chrono::seconds(1);
 
 int exit_code(const antdt::Error& error) {
@@ -28,13 +25,13 @@ int exit_code(const antdt::Error& error) {
 }
 
 struct Flags {
-  AgentFlags agent;
+  antdt::antdtd::AgentFlags agent;
   std::string log_level = "info";
   bool release_cgroup = false;
 };
 
 void define(CLI::App& app, Flags& flags) {
-  AgentFlags& agent = flags.agent;
+  auto& agent = flags.agent;
   app.add_option("--listen", agent.listen,
                  "Serve the job daemons of a cluster on this tcp HOST:PORT; needs --keys");
   app.add_option("--keys", agent.keys,
@@ -87,9 +84,11 @@ int serve(const Flags& given) {
   if (!level) return exit_code(level.error());
   const auto flags = antdt::antdtd::complete(given.agent);
   if (!flags) return exit_code(flags.error());
+  const antdt::NotifySettings asked = antdt::antdtd::take_settings_of_manager(*flags);
   const antdt::SteadyClock clock;
   auto log = antdt::BackgroundLog::start("antdtd", {flags->log_file, *level}, clock);
   if (!log) return exit_code(log.error());
+  antdt::antdtd::ServiceLink manager(clock, asked);
   bool finished = false;
   std::optional<antdt::antdtd::Accelerators> accelerators;
   {
@@ -98,8 +97,9 @@ int serve(const Flags& given) {
     antdt::transport::Context context;
     auto opened = antdt::antdtd::open_agent(loop, context, *flags);
     if (!opened) return exit_code(opened.error());
-    const auto watched = loop.watch_signals({SIGTERM, SIGINT}, [&loop](int signal) {
+    const auto watched = loop.watch_signals({SIGTERM, SIGINT}, [&](int signal) {
       antdt::log_info("signal {}: ending; the processes run on for the next agent", signal);
+      manager.stopping();
       loop.stop();
     });
     if (!watched) return exit_code(watched.error());
@@ -110,6 +110,7 @@ int serve(const Flags& given) {
     const auto metrics = antdt::antdtd::open_metrics(loop, *flags, agent);
     if (!metrics) return exit_code(metrics.error());
     agent.emplace(loop, std::move(opened->parts), std::move(opened->options), *accelerators);
+    manager.ready(loop, [&agent] { return agent->summary(); });
     loop.run();
     finished = agent->finished();
   }
@@ -141,9 +142,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return error.get_exit_code() == 0 ? app.exit(error) : (app.exit(error), kUsageError);
   }
-  if (flags.release_cgroup) {
-    const auto released = antdt::antdtd::release_cgroup();
-    return released ? 0 : exit_code(released.error());
-  }
-  return serve(flags);
+  if (!flags.release_cgroup) return serve(flags);
+  const auto released = antdt::antdtd::release_cgroup();
+  return released ? 0 : exit_code(released.error());
 }

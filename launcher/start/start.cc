@@ -197,11 +197,11 @@ Result<RunControl> start_job(transport::Context& context, const StartOptions& op
   control.state_dir = options.state_dir;
 
   const std::string log = options.run_dir + "/agent.log";
-  ANTDT_TRY(const pid_t pid,
-            spawn_detached(
-                {options.programs.agent, "--private", "--socket-dir", socket_dir,
-                 "--orphan-timeout", keeper_patience(options.orphan_timeout), "--log-file", log},
-                log));
+  std::vector<std::string> command = options.place;
+  command.insert(command.end(),
+                 {options.programs.agent, "--private", "--socket-dir", socket_dir,
+                  "--orphan-timeout", keeper_patience(options.orphan_timeout), "--log-file", log});
+  ANTDT_TRY(const pid_t pid, spawn_detached(command, log));
   AgentProcess agent(pid, socket_dir);
   control.agent_pid = pid;
   control.agent_start_time = process_start_time(pid).value_or(0);

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "core/clock.h"
 #include "core/result.h"
@@ -25,6 +26,8 @@ struct StartOptions {
   std::string run_dir;
   std::string state_dir;
   std::string job;
+  // A command that starts another one in its own place, as in a unit of systemd; empty: none.
+  std::vector<std::string> place = {};
   Duration orphan_timeout = std::chrono::seconds(60);  // [failure] orphan_timeout, for the workers
   Duration deadline = std::chrono::seconds(20);  // how long each of the two may take to answer
 };

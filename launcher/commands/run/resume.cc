@@ -234,10 +234,11 @@ Result<int> resume(const ResumeOptions& options) {
   launcher::hold_signals();
   launcher::finish_agent(before);  // of a run that has ended just now
   transport::Context context;
+  const launcher::DetachedPlace place = place_of(options.detach, before.job);
   ANTDT_TRY(const launcher::RunControl control,
             launcher::start_job(context, {programs, sockets, run_dir, before.state_dir, before.job,
-                                          config.failure.orphan_timeout}));
-  print_started({before.job, run_dir, options.json, options.detach});
+                                          place.launcher, config.failure.orphan_timeout}));
+  print_started({before.job, run_dir, options.json, options.detach, place});
   if (options.detach) return 0;
   return watch_run(context, {run_dir, control, config.failure.stop_grace, options.json, true});
 }

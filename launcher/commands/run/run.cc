@@ -106,11 +106,13 @@ Result<int> run_prepared(transport::Context& context, const Prepared& prepared, 
   ANTDT_RETURN_IF_ERROR(write_file_atomic(directory.path + "/data.json", data_json, 0600));
 
   launcher::hold_signals();
-  ANTDT_TRY(const launcher::RunControl control,
-            launcher::start_job(context,
-                                {programs, sockets, directory.path, directory.state_dir,
-                                 prepared.config.job.id, prepared.config.failure.orphan_timeout}));
-  print_started({prepared.config.job.id, directory.path, how.json, how.detach});
+  const std::string& job = prepared.config.job.id;
+  const launcher::DetachedPlace place = place_of(how.detach, job);
+  ANTDT_TRY(
+      const launcher::RunControl control,
+      launcher::start_job(context, {programs, sockets, directory.path, directory.state_dir, job,
+                                    place.launcher, prepared.config.failure.orphan_timeout}));
+  print_started({job, directory.path, how.json, how.detach, place});
   if (how.detach) return 0;
   return watch_run(context,
                    {directory.path, control, prepared.config.failure.stop_grace, how.json, true});

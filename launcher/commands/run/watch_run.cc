@@ -21,15 +21,24 @@ constexpr Duration kLookElsewhereAgain = std::chrono::milliseconds(500);
 
 }  // namespace
 
+launcher::DetachedPlace place_of(bool detached, const std::string& job) {
+  if (!detached) return {};
+  return launcher::detached_place(launcher::ask_user_manager(), job);
+}
+
 void print_started(const Started& s) {
   if (!s.detached) return fmt::print(talk(s.json), "{} in {}\n", s.job, s.run_dir);
+  const std::string& unit = s.place.unit;
+  if (!s.place.remark.empty()) fmt::print(stderr, "{}\n", s.place.remark);
   if (s.json) {
-    const nlohmann::ordered_json out = {{"job", s.job}, {"run_dir", s.run_dir}};
+    nlohmann::ordered_json out = {{"job", s.job}, {"run_dir", s.run_dir}};
+    if (!unit.empty()) out["unit"] = unit;
     return fmt::print("{}\n", out.dump());
   }
   fmt::print(
       "{} runs in {}\n  look:  antdt status {}\n  watch: antdt attach {}\n  end:   antdt stop {}\n",
       s.job, s.run_dir, s.run_dir, s.run_dir, s.run_dir);
+  if (!unit.empty()) fmt::print("  unit:  systemctl --user status {}\n", unit);
 }
 
 Result<int> print_summary(const std::string& run_dir, bool json) {

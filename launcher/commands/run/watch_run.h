@@ -8,6 +8,7 @@
 #include "core/result.h"
 #include "core/transport/socket.h"
 #include "launcher/start/run_directory.h"
+#include "launcher/start/user_unit.h"
 
 namespace antdt::cli {
 
@@ -22,11 +23,15 @@ struct WatchRun {
 // The stream for progress and remarks.
 [[nodiscard]] inline std::FILE* talk(bool json) { return json ? stderr : stdout; }
 
+// Where the processes of a job run: a job that is watched runs in this session.
+[[nodiscard]] launcher::DetachedPlace place_of(bool detached, const std::string& job);
+
 struct Started {
   std::string job;
   std::string run_dir;
   bool json = false;
   bool detached = false;  // also print how to look at the run
+  launcher::DetachedPlace place;
 };
 void print_started(const Started& started);
 

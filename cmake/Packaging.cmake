@@ -1,6 +1,7 @@
 # `cmake --install build` and the Debian packages; packaging/README.md says how.
-# Two packages, so that hosts which only run agents need no LibTorch.
+# Several packages, so that hosts which only run agents need no LibTorch.
 include(GNUInstallDirs)
+find_package(Python3 COMPONENTS Interpreter)
 
 function(antdt_install_program name component)
   if(TARGET ${name})
@@ -25,16 +26,26 @@ endforeach()
 set_property(TARGET antdt_shared APPEND PROPERTY BUILD_RPATH "$ORIGIN")
 target_link_options(antdt_shared PRIVATE -Wl,--disable-new-dtags)
 
+# Packed as Debian wants them, and with the same bytes each time.
+set(packed_pages)
 foreach(section 1 5 8)
   file(GLOB pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/man/*.${section})
-  install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT antdt)
+  foreach(page IN LISTS pages)
+    cmake_path(GET page FILENAME name)
+    set(packed ${CMAKE_BINARY_DIR}/man/${name}.gz)
+    add_custom_command(OUTPUT ${packed} DEPENDS ${page} VERBATIM
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/man
+      COMMAND sh -c "gzip -9nc \"$1\" > \"$2\"" pack ${page} ${packed})
+    list(APPEND packed_pages ${packed})
+    install(FILES ${packed} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT antdt)
+  endforeach()
 endforeach()
+add_custom_target(antdt_man ALL DEPENDS ${packed_pages})
 install(FILES ${CMAKE_SOURCE_DIR}/packaging/antdtd.service
   DESTINATION lib/systemd/system COMPONENT antdt)
 install(FILES ${CMAKE_SOURCE_DIR}/packaging/antdt.sysusers
   DESTINATION lib/sysusers.d RENAME antdt.conf COMPONENT antdt)
 # Completion is made from --help of the programs. A sanitizer's build is not installed.
-find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND AND NOT ANTDT_SANITIZE)
   set(completion ${CMAKE_BINARY_DIR}/completion)
   add_custom_command(OUTPUT ${completion}/antdt.bash ${completion}/_antdt
@@ -51,7 +62,25 @@ install(FILES ${CMAKE_SOURCE_DIR}/packaging/prometheus/antdt-alerts.yml
   DESTINATION share/antdt/prometheus COMPONENT antdt)
 install(FILES ${CMAKE_SOURCE_DIR}/packaging/grafana/antdt-dashboard.json
   DESTINATION share/antdt/grafana COMPONENT antdt)
-install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT antdt)
+# Settings are in /etc where the prefix is /usr, as in a package, and below the prefix elsewhere. What
+# an administrator has changed is kept.
+function(antdt_install_setting file directory name)
+  install(CODE "
+    set(etc \"\${CMAKE_INSTALL_PREFIX}/etc\")
+    if(CMAKE_INSTALL_PREFIX STREQUAL /usr)
+      set(etc /etc)
+    endif()
+    if(NOT EXISTS \"\$ENV{DESTDIR}\${etc}/${directory}/${name}\")
+      file(INSTALL FILES \"${CMAKE_SOURCE_DIR}/packaging/${file}\" DESTINATION \"\${etc}/${directory}\"
+        RENAME ${name})
+    endif()" COMPONENT antdt)
+endfunction()
+antdt_install_setting(debian/antdtd.default default antdtd)
+antdt_install_setting(needrestart/antdt.conf needrestart/conf.d antdt.conf)
+install(CODE "
+  if(NOT CMAKE_INSTALL_PREFIX STREQUAL /usr)
+    file(INSTALL FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION \${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR})
+  endif()" COMPONENT antdt)
 
 # The library of programs that are workers, and what they are built with.
 install(TARGETS antdt_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
@@ -90,19 +119,53 @@ install(CODE "
   " COMPONENT dev)
 install(FILES ${CMAKE_BINARY_DIR}/antdt.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 
+# The Python package on the library of the package libantdt1; the programs are those of antdt. In a wheel
+# (scripts/wheel) it brings both.
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/python/antdt DESTINATION lib/python3/dist-packages
+  COMPONENT python FILES_MATCHING PATTERN "*.py" PATTERN "py.typed" PATTERN "_programs.py" EXCLUDE)
+
+# Whoever gives packages to others names an address at which they are reached.
+set(ANTDT_MAINTAINER "The AntDT authors <maintainers@antdt.invalid>" CACHE STRING "Maintainer of the Debian packages")
+
+# What Debian wants of each package in /usr/share/doc.
+function(antdt_debian_doc component package)
+  set(doc ${CMAKE_INSTALL_DATAROOTDIR}/doc/${package})
+  install(FILES ${CMAKE_SOURCE_DIR}/packaging/debian/copyright DESTINATION ${doc} COMPONENT ${component})
+  if(Python3_FOUND)
+    set(changelog ${CMAKE_BINARY_DIR}/changelog.gz)
+    install(CODE "
+      execute_process(COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/packaging/debian/changelog.py
+        ${CMAKE_SOURCE_DIR}/CHANGELOG.md ${PROJECT_VERSION} \"${ANTDT_MAINTAINER}\" ${changelog} COMMAND_ERROR_IS_FATAL ANY)
+      file(INSTALL FILES ${changelog} DESTINATION \${CMAKE_INSTALL_PREFIX}/${doc})"
+      COMPONENT ${component})
+  endif()
+endfunction()
+antdt_debian_doc(antdt antdt)
+antdt_debian_doc(lib libantdt1)
+antdt_debian_doc(dev libantdt-dev)
+antdt_debian_doc(python python3-antdt)
+if(TARGET antdt-trainer)
+  antdt_debian_doc(trainer antdt-trainer)
+  antdt_debian_doc(kit libantdt-kit1)
+  antdt_debian_doc(kitdev libantdt-kit-dev)
+endif()
+
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME antdt)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
-set(CPACK_PACKAGE_CONTACT "The AntDT authors <antdt@localhost>")
+set(CPACK_PACKAGE_CONTACT "${ANTDT_MAINTAINER}")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_COMPONENTS_ALL antdt lib dev)
+set(CPACK_COMPONENTS_ALL antdt lib dev python)
 if(TARGET antdt-trainer)
   list(APPEND CPACK_COMPONENTS_ALL trainer kit kitdev)
 endif()
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_ANTDT_PACKAGE_NAME antdt)
 set(CPACK_DEBIAN_ANTDT_DESCRIPTION
@@ -110,7 +173,9 @@ set(CPACK_DEBIAN_ANTDT_DESCRIPTION
 Launcher, agent and job daemon: they start the workers of a training job on\n\
 many machines, hand out its data exactly once, and move work away from\n\
 stragglers.")
-set(CPACK_DEBIAN_ANTDT_PACKAGE_CONTROL_EXTRA ${CMAKE_SOURCE_DIR}/packaging/debian/postinst)
+set(scripts ${CMAKE_SOURCE_DIR}/packaging/debian)
+set(CPACK_DEBIAN_ANTDT_PACKAGE_CONTROL_EXTRA
+  ${scripts}/antdt/postinst ${scripts}/antdt/prerm ${scripts}/antdt/postrm ${scripts}/antdt/conffiles)
 set(CPACK_DEBIAN_ANTDT_PACKAGE_RECOMMENDS libcurl4)
 set(CPACK_DEBIAN_TRAINER_PACKAGE_NAME antdt-trainer)
 set(CPACK_DEBIAN_TRAINER_PACKAGE_DEPENDS "antdt (= ${PROJECT_VERSION}), libopenblas0-pthread")
@@ -122,12 +187,24 @@ set(CPACK_DEBIAN_LIB_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIB_DESCRIPTION
   "makes any program a worker of AntDT\n\
 What programs that are linked with libantdt need to run.")
+set(CPACK_DEBIAN_LIB_PACKAGE_CONTROL_EXTRA ${scripts}/lib/triggers)
+set(CPACK_DEBIAN_KIT_PACKAGE_CONTROL_EXTRA ${scripts}/lib/triggers)
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libantdt-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libantdt1 (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_DESCRIPTION
   "makes any program a worker of AntDT (development files)\n\
 The header of the C interface, and files for pkg-config and CMake.")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-antdt)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "libantdt1 (= ${PROJECT_VERSION}), python3 (>= 3.8)")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS "antdt (= ${PROJECT_VERSION}), python3-torch")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${scripts}/python/postinst ${scripts}/python/prerm)
+set(CPACK_DEBIAN_PYTHON_DESCRIPTION
+  "makes Python programs workers of AntDT\n\
+For PyTorch and without; a training loop changes in about eight lines.")
 set(CPACK_DEBIAN_KIT_PACKAGE_NAME libantdt-kit1)
 set(CPACK_DEBIAN_KIT_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_KIT_PACKAGE_DEPENDS libopenblas0-pthread)

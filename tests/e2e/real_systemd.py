@@ -42,7 +42,10 @@ echo > etc/fstab
 {also}
 ip link set lo up
 export container=antdt-test
-exec chroot . {systemd} --system --unit=basic.target --log-target=null --show-status=no
+mkdir old
+pivot_root . old
+exec chroot . sh -c 'umount -l /old; rmdir /old; exec "$@"' root \\
+  {systemd} --system --unit=basic.target --log-target=null --show-status=no
 """
 
 
@@ -93,8 +96,9 @@ class Machine:
 
     def end(self):
         """Everything in the namespaces ends with their process 1."""
-        self.process.kill()
-        self.process.communicate()
+        if self.process.returncode is None:
+            self.process.kill()
+            self.process.communicate()
 
     def command(self, *command):
         return ["nsenter", "-t", str(self.init), "-a", "-r", "-w", "--", *map(str, command)]
@@ -185,7 +189,8 @@ class UserJob:
         self.process = subprocess.Popen(
             machine.command("runuser", "-l", user, "-c", "antdt run job.toml --run-dir run"),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        test.addCleanup(lambda: (self.process.poll() is None and self.process.kill(),
+        # Only with the namespaces do all end that hold the other end of its pipes.
+        test.addCleanup(lambda: (self.process.poll() is None and machine.end(),
                                  self.process.communicate()))
         self.run_dir = machine.root / f"home/{user}/run"
 

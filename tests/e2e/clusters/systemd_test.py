@@ -1,9 +1,11 @@
 """The packaged unit under a real systemd (real_systemd.py). An agent of root with the unit's
-capabilities runs a user's job. It is killed, restarted, stopped, and hangs, and the job loses nothing;
-a job that nobody watches outlives the session in which it was started."""
+capabilities runs a user's job. It is killed, restarted, stopped, and hangs, and the job loses nothing. An
+agent that waits for a disk is left alone."""
 
 import os
 import pathlib
+import re
+import shutil
 import signal
 import unittest
 
@@ -18,6 +20,8 @@ RECORDS, EPOCHS = 40000, 2
 CAPABILITIES = sum(1 << n for n in (0, 5, 6, 7))
 INSTALL = f"DESTDIR=. cmake --install {BIN.parent} --prefix /usr > /dev/null"
 SECONDS_OF_WATCHDOG = 3
+KILLS = 6  # in fewer seconds than after which systemd usually gives up a unit for 5 of them
+STATE = "/var/lib/antdt"
 
 
 @needs_trainer
@@ -29,7 +33,7 @@ class Systemd(EndToEnd):
 
     def start_job(self):
         text = tally.job(workers=2, records=RECORDS, epochs=EPOCHS, delay="20ms", extra=(
-            '[cluster]\nhosts = ["127.0.0.1:7700"]\n'))
+            '[cluster]\nhosts = ["127.0.0.1:7700"]\n[failure]\nhost_lost_after = "60s"\n'))
         return UserJob(self, self.machine, ALICE, text)
 
     def test_an_agent_that_is_killed_restarted_stopped_or_hangs_costs_a_users_job_nothing(self):
@@ -52,9 +56,11 @@ class Systemd(EndToEnd):
             self.assertIn("antdtd.service/",
                           pathlib.Path(f"/proc/{worker}/cgroup").read_text())
             self.assertNotIn(b"NOTIFY_SOCKET", pathlib.Path(f"/proc/{worker}/environ").read_bytes())
-        os.kill(agent, signal.SIGKILL)
-        second = await_agent(machine, other_than=agent)
-        self.assertEqual(machine.of_unit("NRestarts"), "1")
+        second = agent
+        for times in range(1, KILLS + 1):
+            os.kill(second, signal.SIGKILL)
+            second = await_agent(machine, other_than=second)
+            self.assertEqual(machine.of_unit("NRestarts"), str(times))
         job.await_more(1000)
         machine.systemctl("restart", "antdtd")
         third = await_agent(machine, other_than=second)
@@ -80,6 +86,42 @@ class Systemd(EndToEnd):
         machine.systemctl("stop", "antdtd")
         await_true(lambda: not any(machine.named(name) for name in (
             "antdtd", "antdt-shim", "antdt-jobd", "antdt-trainer")), 20, "nothing of it is left")
+
+    def test_an_agent_that_waits_for_a_disk_is_not_killed(self):
+        for program in ("mkfs.ext4", "fsfreeze", "losetup"):
+            if shutil.which(program) is None:
+                self.skipTest(f"{program} is not installed")
+        if not pathlib.Path("/dev/loop-control").exists():
+            self.skipTest("there are no loop devices here")
+        machine = self.machine = Machine(self, also=INSTALL + f"""
+truncate -s 64M state.ext4
+mkfs.ext4 -q state.ext4
+mkdir -p .{STATE}
+mount -o loop state.ext4 .{STATE}
+""")
+        self.shorten_the_watchdog()
+        enable_agent(machine, ALICE)
+        agent = await_agent(machine)
+        job = self.start_job()
+        job.await_more(1)
+        workers = machine.named("antdt-trainer")
+        machine.run("fsfreeze", "--freeze", STATE)
+        self.addCleanup(lambda: machine.run("fsfreeze", "--unfreeze", STATE, check=False))
+
+        def waits():
+            """How long the unit says that it has waited, in seconds."""
+            said = re.match(r"waiting for (\d+) s for a disk", machine.of_unit("StatusText"))
+            return int(said.group(1)) if said else 0
+        await_true(lambda: waits() > 3 * SECONDS_OF_WATCHDOG, 30, "the deputy has spoken for a while")
+        self.assertEqual(status_of(agent)["State"][0], "D")
+        self.assertEqual(machine.of_unit("NRestarts"), "0", machine.journal())
+        machine.run("fsfreeze", "--unfreeze", STATE)
+        await_true(lambda: machine.of_unit("StatusText") == "1 jobs, 2 processes", 20, "its loop goes on")
+        self.assertEqual(await_agent(machine), agent)
+        self.assertEqual(machine.named("antdt-trainer"), workers)
+        summary = job.finish()
+        self.assertEqual((summary["state"], summary["failures"]), ("done", []))
+        self.assertEqual(set(tally.counts(job.run_dir)), {float(EPOCHS)})
 
     def shorten_the_watchdog(self):
         place = self.machine.root / "run/systemd/system/antdtd.service.d"

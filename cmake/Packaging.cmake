@@ -150,6 +150,15 @@ if(TARGET antdt-trainer)
   antdt_debian_doc(kitdev libantdt-kit-dev)
 endif()
 
+# Builds what is installed and nothing else.
+add_custom_target(antdt_installed)
+foreach(target antdt antdtd antdt-jobd antdt-server antdt-shim antdt-trainer antdt-bench-allreduce
+    antdt_shared antdt_kit_shared antdt_completion antdt_man)
+  if(TARGET ${target})
+    add_dependencies(antdt_installed ${target})
+  endif()
+endforeach()
+
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME antdt)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})

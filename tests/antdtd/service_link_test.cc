@@ -1,25 +1,24 @@
 #include "antdtd/agent/service_link.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <sched.h>
+#include <spawn.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
-#include <csignal>
 #include <cstring>
 #include <functional>
 #include <thread>
 #include <vector>
 
 #include "core/os/fs.h"
-#include "core/os/pipe.h"
 
 namespace antdt::antdtd {
 namespace {
@@ -45,6 +44,7 @@ TEST(SpeaksForLoopTest, OnlyForALateLoopThatWaitsForADevice) {
 class ServiceLinkTest : public testing::Test {
  protected:
   ServiceLinkTest() : fd_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    EXPECT_EQ(mkfifo(disk_.c_str(), 0600), 0);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     const std::string path = settings_.socket;
@@ -70,27 +70,24 @@ class ServiceLinkTest : public testing::Test {
     return text;
   }
 
-  // Waits in the kernel as one waits for a disk (state D), until the pipe `until` is closed: so
-  // waits who started a child by CLONE_VFORK, until that ends.
-  static void wait_like_for_a_disk(const Pipe& until) {
-    struct Ends {
-      int read;
-      int write;
-    } ends{until.read.get(), until.write.get()};
-    std::array<char, 16384> stack{};
-    const auto child = [](void* given) {
-      const Ends* pipe = static_cast<const Ends*>(given);
-      char byte = 0;
-      syscall(SYS_close, pipe->write);
-      return static_cast<int>(syscall(SYS_read, pipe->read, &byte, 1));
-    };
-    const int pid =
-        clone(child, stack.data() + stack.size(), CLONE_VM | CLONE_VFORK | SIGCHLD, &ends);
-    ASSERT_GT(pid, 0);
-    ASSERT_EQ(waitpid(pid, nullptr, 0), pid);
+  // Waits in the kernel as one waits for a disk (state D), until disk_answers(): so waits who
+  // starts a child by posix_spawn(), until that executes its program, and this one opens a pipe
+  // first.
+  void wait_like_for_a_disk() {
+    posix_spawn_file_actions_t actions{};
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, disk_.c_str(), O_RDONLY, 0);
+    std::array<char, 5> program = {"true"};
+    std::array<char*, 2> arguments = {program.data(), nullptr};
+    pid_t pid = 0;
+    EXPECT_EQ(posix_spawn(&pid, "/bin/true", &actions, nullptr, arguments.data(), environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
   }
+  void disk_answers() const { const OwnedFd opened(open(disk_.c_str(), O_WRONLY | O_CLOEXEC)); }
 
   TempDir directory_;
+  const std::string disk_ = directory_ / "disk";
   NotifySettings settings_{directory_ / "notify", kLimit};
   OwnedFd fd_;
   SteadyClock clock_;
@@ -160,8 +157,6 @@ TEST_F(ServiceLinkTest, ALoopThatStandsStillWithoutADiskIsNotSpokenFor) {
 TEST_F(ServiceLinkTest, ALoopThatWaitsForADiskIsSpokenForUntilItGoesOn) {
   ServiceLink link(clock_, settings_);
   link.ready(loop_, [] { return std::string("idle"); });
-  Pipe disk;
-  ASSERT_TRUE(disk.open());
   std::atomic<int> spoken = 0;
   std::thread manager([&] {
     while (spoken < 3) {
@@ -171,9 +166,9 @@ TEST_F(ServiceLinkTest, ALoopThatWaitsForADiskIsSpokenForUntilItGoesOn) {
       EXPECT_THAT(text, HasSubstr("\nWATCHDOG=1"));
       ++spoken;
     }
-    disk.write.close();
+    disk_answers();
   });
-  wait_like_for_a_disk(disk);
+  wait_like_for_a_disk();
   manager.join();
   EXPECT_EQ(spoken, 3);
   loop_.call_after(kLimit * 2, [this] { loop_.stop(); });
@@ -185,14 +180,12 @@ TEST_F(ServiceLinkTest, ALoopThatWaitsForADiskIsSpokenForUntilItGoesOn) {
 
 TEST_F(ServiceLinkTest, AStartThatWaitsForADiskIsGivenMoreTime) {
   ServiceLink link(clock_, settings_);
-  Pipe disk;
-  ASSERT_TRUE(disk.open());
   std::string said;
   std::thread manager([&] {
     said = next();
-    disk.write.close();
+    disk_answers();
   });
-  wait_like_for_a_disk(disk);
+  wait_like_for_a_disk();
   manager.join();
   EXPECT_THAT(said, HasSubstr("\nEXTEND_TIMEOUT_USEC=400000"));
 }

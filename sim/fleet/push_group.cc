@@ -50,7 +50,7 @@ void PushGroup::join(Worker& process) {
     join.endpoint = to_string(process.member.worker);
     return player_.say(process, std::move(join));
   }
-  pushers_[process.member.worker] = {};
+  begin_anew(process);
   join.data = {player_.spec().train_records, player_.spec().eval_records, "simulated", ""};
   join.step = step();
   if (const drill::Device* device = player_.emulation().device_of(process.member.worker)) {
@@ -103,7 +103,14 @@ void PushGroup::on(Worker& worker, Generation generation, const wire::PsRoster& 
   worker.in_group = true;
   worker.phase = 0;
   staleness_ = roster.staleness;
-  pushers_[worker.member.worker] = {};
+  begin_anew(worker);
+}
+
+// What was scheduled before is void.
+void PushGroup::begin_anew(const Worker& worker) {
+  Pusher fresh;
+  fresh.turn = pusher(worker).turn + 1;
+  pusher(worker) = fresh;
 }
 
 void PushGroup::on(Worker& worker, Generation generation, const wire::Abort&) {

@@ -63,6 +63,7 @@ class PushGroup final : public Group {
 
   void begin_group(Generation generation, const wire::PsServe& serve);
   void join(Worker& worker);
+  void begin_anew(const Worker& worker);
   // A batch.
   void take(Worker& worker);
   void pull(Worker& worker);

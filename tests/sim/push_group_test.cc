@@ -2,6 +2,8 @@
 // decide, and the workers are numbers.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "sim/fleet/player.h"
 
 namespace antdt::fleet::push_group_test {
@@ -102,26 +104,44 @@ TEST(PushGroupTest, BatchesFollowSpeedUnderNd) {
   EXPECT_GT(none.seconds, 2 * nd.seconds);
 }
 
+// Does something after 20 s of the job.
+class Meddler final : public Onlooker {
+ public:
+  explicit Meddler(std::function<void(Player&)> what) : what_(std::move(what)) {}
+  void begin(Player& player) override {
+    player.world().after(std::chrono::seconds(20), [this, &player] { what_(player); });
+  }
+  void persist(const ctl::job::PersistRecord&) override {}
+  void remember(shard_server::history::Entry) override {}
+  void end_turn() override {}
+
+ private:
+  std::function<void(Player&)> what_;
+};
+
+constexpr SyncStrategy kAll[] = {SyncStrategy::kPsBsp, SyncStrategy::kPsSsp, SyncStrategy::kPsAsp};
+
 TEST(PushGroupTest, ALostWorkersRecordsAreTrainedByTheOthersAndItComesBack) {
-  class KillsOne final : public Onlooker {
-   public:
-    void begin(Player& player) override {
-      player.world().after(std::chrono::seconds(20), [&player] {
-        player.kill({'w', 2}, {-1, 9, "", "", ""});
-      });
-    }
-    void persist(const ctl::job::PersistRecord&) override {}
-    void remember(shard_server::history::Entry) override {}
-    void end_turn() override {}
-  };
-  for (const SyncStrategy sync :
-       {SyncStrategy::kPsBsp, SyncStrategy::kPsSsp, SyncStrategy::kPsAsp}) {
-    KillsOne killer;
+  for (const SyncStrategy sync : kAll) {
+    Meddler kills([](Player& player) { player.kill({'w', 2}, {-1, 9, "", "", ""}); });
     auto setup = job(sync, 60, "none");
-    setup.onlooker = &killer;
+    setup.onlooker = &kills;
     setup.machine.spec.budgets["signal"] = 1;
     const Played played = play(std::move(setup), 1);
     EXPECT_EQ(played.report.failures.size(), 1U);
+  }
+}
+
+TEST(PushGroupTest, AfterALostServerAllGoBackToTheNewestCheckpoint) {
+  for (const SyncStrategy sync : kAll) {
+    Meddler kills([](Player& player) { player.kill({'s', 1}, {-1, 9, "", "", ""}); });
+    auto setup = job(sync, 60, "none");
+    setup.onlooker = &kills;
+    setup.machine.spec.budgets["signal"] = 1;
+    setup.machine.spec.checkpoint_every = std::chrono::seconds(5);
+    const Played played = play(std::move(setup), 1);
+    EXPECT_EQ(played.report.failures.size(), 1U);
+    EXPECT_EQ(played.report.lineage, Lineage{2});
   }
 }
 

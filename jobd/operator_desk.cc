@@ -1,5 +1,6 @@
 #include "jobd/operator_desk.h"
 
+#include <algorithm>
 #include <type_traits>
 
 #include "core/drill/drill_json.h"
@@ -22,6 +23,9 @@ void set_user(Request& request, const std::string& who) {
 void set_user(wire::StopJob& request, const std::string& who) {
   request.reason = because(request.reason, who);
 }
+void set_user(wire::HostGone& request, const std::string& who) {
+  request.reason = because(request.reason, who);
+}
 
 }  // namespace
 
@@ -33,7 +37,7 @@ void OperatorDesk::serve(std::string_view kind, std::string_view body, const std
   };
   const bool known =
       wire::dispatch<wire::StatusRequest, wire::StopJob, wire::EvictWorkers, wire::InjectRules,
-                     wire::ResizeJob, wire::ApproveAction, wire::SkipRecords>(
+                     wire::ResizeJob, wire::ApproveAction, wire::SkipRecords, wire::HostGone>(
           kind, body, [&]<class T>(Result<T> request) {
             if (!request) return refuse(wire::RefusalCode::kInvalid, request.error().message);
             if constexpr (std::is_same_v<T, wire::StatusRequest>) {
@@ -95,6 +99,15 @@ Status OperatorDesk::ask(const wire::EvictWorkers& m) {
   ANTDT_RETURN_IF_ERROR(shell_.machine.check(evict));
   shell_.feed(ctl::job::OperatorAsked{"evict", fmt::format("{}, {}", m.target, evict.reason)});
   shell_.feed(evict);
+  return {};
+}
+
+Status OperatorDesk::ask(const wire::HostGone& m) {
+  const auto& hosts = shell_.config.cluster.hosts;
+  if (std::ranges::find(hosts, m.host) == hosts.end()) {
+    return fail(ErrorKind::kUsage, "{} is not among the job's cluster.hosts", m.host);
+  }
+  shell_.links->gone(m.host, m.reason);
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/clock.h"
 #include "core/result.h"
 #include "core/wire/admin_messages.h"
 #include "core/wire/drill_messages.h"
@@ -38,6 +39,7 @@ class OperatorDesk {
   // The error says why the request cannot be granted.
   [[nodiscard]] Status ask(const wire::StopJob& m);
   [[nodiscard]] Status ask(const wire::EvictWorkers& m);
+  [[nodiscard]] Status ask(const wire::HostGone& m);
   [[nodiscard]] Status ask(const wire::InjectRules& m);
   [[nodiscard]] Status ask(const wire::ResizeJob& m);
   [[nodiscard]] Status ask(const wire::ApproveAction& m);

@@ -63,6 +63,18 @@ enum class ResizedRole : std::uint8_t {
 };
 constexpr auto names_of(ResizedRole) { return names("", "worker", "server"); }
 
+// A host of the job is gone for certain: whoever lent it has ended all that ran there (a node that
+// was given back to Slurm). It is lost at once, and not only after failure.host_lost_after of
+// silence.
+struct HostGone {
+  std::string host;  // as in [cluster] hosts
+  std::string reason;
+  ANTDT_MESSAGE("host-gone") {
+    v("host", m.host);
+    v("reason", m.reason);
+  }
+};
+
 // From now on the job has `count` workers, or parameter servers.
 struct ResizeJob {
   std::uint32_t count = 0;

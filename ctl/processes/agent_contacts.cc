@@ -35,6 +35,12 @@ bool AgentContacts::refused(const std::string& host, std::optional<wire::Refusal
   return std::exchange(it.state, State::kLost) != State::kLost;
 }
 
+// From: attaching, welcome. To: lost.
+bool AgentContacts::gone(const std::string& host) {
+  const auto it = hosts_.find(host);
+  return it != hosts_.end() && std::exchange(it->second.state, State::kLost) != State::kLost;
+}
+
 // From: attaching, welcome. To: lost, after too much silence: it attaches again, and its welcome
 // says what runs there still.
 std::optional<Duration> AgentContacts::look(const std::string& host, MonoTime now) {

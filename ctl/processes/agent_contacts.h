@@ -1,7 +1,7 @@
 // How the job daemon stands with the agents of its hosts. Pure.
 //
 //   attaching ──AgentWelcome──> welcome ──(it does not know this daemon any more)──> attaching
-//   attaching, welcome ──(silent for too long, or it refuses)──> lost
+//   attaching, welcome ──(silent for too long, it refuses, or its host is gone)──> lost
 //   lost ──(it says anything)──> attaching
 //
 // Each beat an agent that has not welcomed the daemon is asked again, and the others hear that the
@@ -40,6 +40,8 @@ class AgentContacts {
   // Refused, about the link. True: its host is lost from now on.
   [[nodiscard]] bool refused(const std::string& host, std::optional<wire::RefusalCode> code,
                              MonoTime now);
+  // All that ran there was ended by whoever lent the host. True: it is lost from now on.
+  [[nodiscard]] bool gone(const std::string& host);
   // At each beat. With a time: the host is lost from now on, after so much silence.
   [[nodiscard]] std::optional<Duration> look(const std::string& host, MonoTime now);
 

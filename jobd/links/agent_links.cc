@@ -53,6 +53,10 @@ void AgentLinks::heartbeat() {
   }
 }
 
+void AgentLinks::gone(const std::string& endpoint, const std::string& reason) {
+  if (contacts_.gone(endpoint)) handlers_.on_lost(endpoint, reason);
+}
+
 void AgentLinks::detach() {
   for (auto& [endpoint, link] : links_) {
     send(endpoint, wire::make_packet(own_envelope(), wire::Detach{}));

@@ -43,6 +43,8 @@ class AgentLinks {
   // Tells all agents that know this job that the daemon lives. The links call it each second;
   // whoever keeps the loop from turning must call it too.
   void heartbeat();
+  // Nothing runs on that host any more, says whoever lent it.
+  void gone(const std::string& endpoint, const std::string& reason);
   // Tells every agent that the job is over.
   void detach();
 

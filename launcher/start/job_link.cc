@@ -21,9 +21,10 @@ Result<JobLink> JobLink::open_through(transport::Context& context, const std::st
 }
 
 template <class Request>
-wire::Packet JobLink::packet_of(const Request& request) const {
-  if (job_.empty()) return wire::make_packet(request);
+wire::Packet JobLink::packet_of(const Request& request, std::uint64_t number) const {
   wire::Envelope envelope;
+  envelope.seq = number;
+  if (job_.empty()) return wire::make_packet(envelope, request);
   envelope.job = job_;
   return wire::make_packet(
       envelope, wire::RelayedRequest{std::string(Request::kKind), wire::encode(request), ""});
@@ -54,8 +55,8 @@ Status JobLink::order(const Order& order, Duration timeout) {
 }
 
 template <class Request>
-void JobLink::send(const Request& request) {
-  [[maybe_unused]] const auto sent = socket_.send(packet_of(request));
+void JobLink::send(const Request& request, std::uint64_t number) {
+  [[maybe_unused]] const auto sent = socket_.send(packet_of(request, number));
 }
 
 std::optional<wire::Packet> JobLink::receive() { return socket_.receive(); }
@@ -66,7 +67,8 @@ template Status JobLink::order(const wire::ResizeJob&, Duration);
 template Status JobLink::order(const wire::ApproveAction&, Duration);
 template Status JobLink::order(const wire::SkipRecords&, Duration);
 template Status JobLink::order(const wire::StopJob&, Duration);
-template void JobLink::send(const wire::StatusRequest&);
-template void JobLink::send(const wire::StopJob&);
+template void JobLink::send(const wire::StatusRequest&, std::uint64_t);
+template void JobLink::send(const wire::StopJob&, std::uint64_t);
+template void JobLink::send(const wire::HostGone&, std::uint64_t);
 
 }  // namespace antdt::launcher

@@ -45,9 +45,9 @@ class JobLink {
   [[nodiscard]] Status order(const Order& order, Duration timeout);
 
   // For an event loop that watches socket(): sends a request without waiting, unless there is no
-  // room for it, and takes an answer that has come.
+  // room for it, and takes an answer that has come. The answer's envelope repeats the number.
   template <class Request>
-  void send(const Request& request);
+  void send(const Request& request, std::uint64_t number = 0);
   [[nodiscard]] std::optional<wire::Packet> receive();
   [[nodiscard]] transport::Socket& socket() { return socket_; }
   [[nodiscard]] bool goes_through_agent() const { return !job_.empty(); }
@@ -56,7 +56,7 @@ class JobLink {
   JobLink(transport::Socket socket, std::string job)
       : socket_(std::move(socket)), job_(std::move(job)) {}
   template <class Request>
-  [[nodiscard]] wire::Packet packet_of(const Request& request) const;
+  [[nodiscard]] wire::Packet packet_of(const Request& request, std::uint64_t number = 0) const;
 
   transport::Socket socket_;
   std::string job_;  // whose daemon the agent passes requests on to; empty on jobd.sock

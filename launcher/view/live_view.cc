@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <deque>
+#include <map>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -94,6 +95,7 @@ class Watcher {
   void tick() {
     const MonoTime now = loop_.now();
     if (check_end(now)) return loop_.stop();
+    tell_of_gone_hosts(now);
     if (now >= ask_at_) ask(now);
     loop_.call_after(kTick, [this] { tick(); });
   }
@@ -119,20 +121,31 @@ class Watcher {
     return true;
   }
 
+  void tell_of_gone_hosts(MonoTime now) {
+    if (!options_.lent) return;
+    for (wire::HostGone& host : options_.lent->gone()) {
+      gone_.emplace(++last_order_, std::move(host));
+      ask_at_ = now;
+    }
+  }
+
   void ask(MonoTime now) {
     wire::StatusRequest question;
     question.events_from = next_event_;
     jobd_.send(question);
-    if (stop_) jobd_.send(*stop_);
+    if (stop_) jobd_.send(*stop_, stop_number_);
+    for (const auto& [number, host] : gone_) jobd_.send(host, number);
     ask_at_ = now + kAskAgain;
   }
 
   void receive() {
     while (const auto packet = jobd_.receive()) {
       if (const auto reply = wire::open_reply<wire::StatusReply>(*packet)) on_reply(*reply);
-      if (wire::open_reply<wire::Done>(*packet)) stop_.reset();  // the stop was received
       const auto envelope = wire::open_envelope(*packet);
-      refused_ = refused_ || (envelope && envelope->kind == wire::Refused::kKind);
+      if (!envelope || envelope->kind == wire::StatusReply::kKind) continue;
+      refused_ = refused_ || (envelope->kind == wire::Refused::kKind && envelope->seq == 0);
+      if (envelope->seq == stop_number_) stop_.reset();
+      gone_.erase(envelope->seq);
     }
   }
 
@@ -170,7 +183,8 @@ class Watcher {
   }
 
   void on_signal(int signal) {
-    if (signal == SIGHUP || !options_.signals_stop) {
+    const bool leaves = signal == SIGHUP && !options_.lent;
+    if (leaves || !options_.signals_stop) {
       result_ = WatchEnd{signal};
       return loop_.stop();
     }
@@ -178,12 +192,15 @@ class Watcher {
     asked_to_stop_ = true;
     screen_.line(again ? "stopping at once"
                        : "stopping: a checkpoint, then the end (once more: at once)");
-    wire::StopJob order;
-    order.reason = fmt::format("{}, asked by {}",
-                               signal == SIGINT ? "interrupted (SIGINT)" : "terminated (SIGTERM)",
-                               options_.who);
-    order.grace_ms = again ? 0 : static_cast<std::uint32_t>(options_.stop_grace.count());
-    stop_ = order;
+    wire::StopJob stop;
+    stop.reason = fmt::format("{}, asked by {}",
+                              signal == SIGINT   ? "interrupted (SIGINT)"
+                              : signal == SIGHUP ? "its terminal was closed (SIGHUP)"
+                                                 : "terminated (SIGTERM)",
+                              options_.who);
+    stop.grace_ms = again ? 0 : static_cast<std::uint32_t>(options_.stop_grace.count());
+    stop_ = std::move(stop);
+    stop_number_ = ++last_order_;
     ask(loop_.now());
   }
 
@@ -198,7 +215,11 @@ class Watcher {
   std::uint64_t next_event_ = 0;
   report::Status status_;
   std::deque<EventView> events_;
-  std::optional<wire::StopJob> stop_;  // sent until it is answered
+  // Orders are sent until they are answered; the answer repeats the order's number.
+  std::uint64_t last_order_ = 0;
+  std::optional<wire::StopJob> stop_;
+  std::uint64_t stop_number_ = 0;
+  std::map<std::uint64_t, wire::HostGone> gone_;
   bool asked_to_stop_ = false;
   bool refused_ = false;
 };

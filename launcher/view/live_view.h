@@ -9,14 +9,25 @@
 
 #include <chrono>
 #include <cstdio>
+#include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/result.h"
 #include "core/transport/socket.h"
+#include "core/wire/operator_messages.h"
 #include "launcher/start/job_link.h"
 #include "launcher/start/run_directory.h"
 
 namespace antdt::launcher {
+
+// Hosts that the watching command lends to the job, and ends when it ends itself (launcher/slurm).
+// The job cannot go on without the command, so SIGHUP stops it as SIGTERM does.
+struct LentHosts {
+  std::function<void(const RunControl&)> begun;       // the job has begun
+  std::function<std::vector<wire::HostGone>()> gone;  // the hosts that went since the last call
+};
 
 struct WatchOptions {
   std::string run_dir;
@@ -25,6 +36,7 @@ struct WatchOptions {
   std::FILE* out = stdout;  // stream for the progress
   bool terminal = false;    // whether `out` is a terminal
   bool signals_stop = true;
+  std::optional<LentHosts> lent;
   std::string who;  // the user at the terminal, named to the job when a signal stops it
 };
 

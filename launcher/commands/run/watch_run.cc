@@ -61,12 +61,13 @@ namespace {
 launcher::WatchOptions options_of(const WatchRun& run) {
   std::FILE* const out = talk(run.json);
   return {run.run_dir,      run.control,    run.stop_grace, out, ::isatty(::fileno(out)) == 1,
-          run.signals_stop, operator_name()};
+          run.signals_stop, run.lent, operator_name()};
 }
 
 }  // namespace
 
 Result<int> watch_run(transport::Context& context, const WatchRun& run) {
+  if (run.lent) run.lent->begun(run.control);
   ANTDT_TRY(launcher::JobLink link, launcher::JobLink::open(context, run.control.jobd_socket));
   const auto end = launcher::watch(std::move(link), options_of(run));
   if (!end) {

@@ -3,12 +3,14 @@
 
 #include <chrono>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include "core/result.h"
 #include "core/transport/socket.h"
 #include "launcher/start/run_directory.h"
 #include "launcher/start/user_unit.h"
+#include "launcher/view/live_view.h"
 
 namespace antdt::cli {
 
@@ -18,6 +20,7 @@ struct WatchRun {
   std::chrono::milliseconds stop_grace{};
   bool json = false;         // standard output is for the summary, as JSON
   bool signals_stop = true;  // false: a signal only ends the watching, not the job
+  std::optional<launcher::LentHosts> lent = {};
 };
 
 // The stream for progress and remarks.

@@ -41,6 +41,15 @@ TEST(AgentContacts, AnAgentThatNeverWelcomedIsLostSoonerThanOneThatDid) {
   EXPECT_FALSE(welcomed.welcome("a")) << "it is asked again";
 }
 
+TEST(AgentContacts, AHostThatWasTakenAwayIsLostWithoutASilence) {
+  AgentContacts contacts = one_that_welcomed();
+  EXPECT_TRUE(contacts.gone("a"));
+  EXPECT_FALSE(contacts.welcome("a"));
+  EXPECT_FALSE(contacts.gone("a")) << "said once";
+  EXPECT_FALSE(contacts.look("a", kNow + 2 * kLostAfter)) << "said once";
+  EXPECT_FALSE(contacts.gone("b")) << "it never was among the hosts";
+}
+
 TEST(AgentContacts, ALostHostThatSpeaksHasToWelcomeTheDaemonAgain) {
   AgentContacts contacts = one_that_welcomed();
   ASSERT_TRUE(contacts.look("a", kNow + 2 * kLostAfter));

@@ -43,7 +43,10 @@ std::string this_process() {
 // The journal and its write-ahead log get other names beside the old ones, by which SQLite still
 // finds that they belong together. The journal is renamed first: a log without a journal is
 // useless, but a journal without its log would be valid and out of date.
+// "" if there is nothing to rename. The directory is made if this host never had the run.
 Result<std::string> rename_aside(const std::string& path, const std::string& directory) {
+  ANTDT_RETURN_IF_ERROR(make_directories(directory, 0700));
+  if (!exists(path) && !exists(path + "-wal")) return "";
   int number = 1;
   const auto aside = [&] { return fmt::format("{}.aside-{}", path, number); };
   while (exists(aside()) || exists(aside() + "-wal")) ++number;

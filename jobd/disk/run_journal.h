@@ -37,7 +37,8 @@ class RunJournal {
   [[nodiscard]] Result<shard_server::Accounts> accounts() const;
   // Whether there may be one: false if its file does not exist.
   [[nodiscard]] bool may_exist() const;
-  // Keeps it under another name, so that the next open() begins a new one. Returns the name.
+  // Keeps it under another name, so that the next open() begins a new one. Returns the name; "" if
+  // this host has no such file, as after a run on another host with a state directory of its own.
   [[nodiscard]] Result<std::string> put_aside() const;
 
   // A file of the run that its job daemon kept for other hosts (jobd/standby/run_files.h). kUsage,

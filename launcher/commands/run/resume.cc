@@ -226,7 +226,9 @@ Result<int> resume(const ResumeOptions& options) {
   // is correct.
   if (options.from_checkpoint) {
     ANTDT_TRY(const std::string aside, journal.put_aside());
-    fmt::print(talk(options.json), "the journal was put aside as {}\n", aside);
+    fmt::print(talk(options.json), "{}\n",
+               aside.empty() ? "this host has no journal of the run: a new one begins"
+                             : "the journal was put aside as " + aside);
   }
   ANTDT_RETURN_IF_ERROR(change_settings(options, run_dir, changed));
   ANTDT_RETURN_IF_ERROR(request_resume(options, run_dir, changed));

@@ -78,26 +78,46 @@ Status check_users(const std::vector<std::string>& hosts, const std::vector<Agen
       own, wrong, own);
 }
 
-Status wait_for_answers(const std::vector<std::string>& hosts, std::vector<Agent>& agents,
-                        Duration timeout) {
+// Says hello to all agents.
+Result<std::vector<Agent>> call(transport::Context& context, const ClusterSection& cluster,
+                                const ClusterKeys& keys) {
+  std::vector<Agent> agents;
+  for (std::size_t i = 0; i < cluster.hosts.size(); ++i) {
+    ANTDT_TRY(auto socket, transport::Socket::connect_tcp(context, cluster.hosts[i], keys.job,
+                                                          keys.agents[i].z85));
+    wire::Hello hello;
+    hello.software = "antdt";
+    [[maybe_unused]] const auto sent = socket.send(wire::make_packet(hello));
+    agents.push_back({std::move(socket), std::nullopt, {}});
+  }
+  return agents;
+}
+
+// Returns the hosts whose agents say nothing.
+std::vector<std::string> wait_for_answers(const std::vector<std::string>& hosts,
+                                          std::vector<Agent>& agents, Duration timeout) {
   const SteadyClock clock;
   const MonoTime deadline = clock.now() + timeout;
-  std::string silent;
+  std::vector<std::string> silent;
   for (std::size_t i = 0; i < agents.size(); ++i) {
     while (!agents[i].answered() && clock.now() < deadline) {
       [[maybe_unused]] const bool readable = agents[i].socket.wait_readable(deadline - clock.now());
       receive(agents[i]);
     }
     receive(agents[i]);  // another agent's answer, which arrived while one was waited for
-    if (!agents[i].answered()) silent += (silent.empty() ? "" : ", ") + hosts[i];
+    if (!agents[i].answered()) silent.push_back(hosts[i]);
   }
+  return silent;
+}
+
+Status check_answers(const std::vector<std::string>& silent, Duration timeout) {
   if (silent.empty()) return {};
   return fail(ErrorKind::kUnreachable,
               "no answer within {:g} s from {}. Is antdtd running there (systemctl status antdtd)? "
               "Is your job.pub in the authorized/ directory of its keys, as USER.pub? Is the "
               "agent's key in agents/ "
               "the one it has now? Does a firewall let the port through?",
-              to_seconds(timeout), silent);
+              to_seconds(timeout), fmt::join(silent, ", "));
 }
 
 }  // namespace
@@ -128,16 +148,8 @@ Result<ClusterKeys> load_cluster_keys(const ClusterSection& cluster) {
 Result<std::vector<HostResources>> ask_agents(transport::Context& context,
                                               const ClusterSection& cluster,
                                               const ClusterKeys& keys, Duration timeout) {
-  std::vector<Agent> agents;
-  for (std::size_t i = 0; i < cluster.hosts.size(); ++i) {
-    ANTDT_TRY(auto socket, transport::Socket::connect_tcp(context, cluster.hosts[i], keys.job,
-                                                          keys.agents[i].z85));
-    wire::Hello hello;
-    hello.software = "antdt";
-    [[maybe_unused]] const auto sent = socket.send(wire::make_packet(hello));
-    agents.push_back({std::move(socket), std::nullopt, {}});
-  }
-  const Status answered = wait_for_answers(cluster.hosts, agents, timeout);
+  ANTDT_TRY(std::vector<Agent> agents, call(context, cluster, keys));
+  const Status answered = check_answers(wait_for_answers(cluster.hosts, agents, timeout), timeout);
   ANTDT_RETURN_IF_ERROR(check_refusals(cluster.hosts, agents));
   ANTDT_RETURN_IF_ERROR(answered);
   ANTDT_RETURN_IF_ERROR(check_users(cluster.hosts, agents, own_user().name));
@@ -157,6 +169,13 @@ Result<std::vector<HostResources>> ask_agents(transport::Context& context,
                 drained);
   }
   return resources;
+}
+
+Result<std::vector<std::string>> silent_agents(transport::Context& context,
+                                               const ClusterSection& cluster,
+                                               const ClusterKeys& keys, Duration timeout) {
+  ANTDT_TRY(std::vector<Agent> agents, call(context, cluster, keys));
+  return wait_for_answers(cluster.hosts, agents, timeout);
 }
 
 }  // namespace antdt::launcher

@@ -32,4 +32,10 @@ struct ClusterKeys {
                                                             const ClusterKeys& keys,
                                                             Duration timeout);
 
+// The hosts, as in cluster.hosts, whose agents say nothing within `timeout`.
+[[nodiscard]] Result<std::vector<std::string>> silent_agents(transport::Context& context,
+                                                             const ClusterSection& cluster,
+                                                             const ClusterKeys& keys,
+                                                             Duration timeout);
+
 }  // namespace antdt::launcher

@@ -7,9 +7,24 @@ namespace {
 
 // At the time limit Slurm sends SIGTERM to every process of a step. The shell ignores it and so
 // still removes the directory, by which the shims end whatever the agent left.
+//
+// A node that is given back gets SIGKILL without a warning, so the directory stays there. It holds
+// no secret then, because the agent's key is removed once the agent has read it, and the next agent
+// of the same user on that node removes it: nobody holds its lock. It gets its name when it is
+// locked.
 constexpr const char* kScript = R"(umask 077
 trap : TERM
-d=$(mktemp -d "${TMPDIR:-/tmp}/antdt-slurm-XXXXXX") || exit 1
+[ -x "$1" ] || { echo "antdt: there is no program $1 on this node"; exit 1; }
+t=${TMPDIR:-/tmp}
+for old in "$t"/antdt-slurm-*; do
+  [ -d "$old" ] && [ ! -L "$old" ] && [ -O "$old" ] && [ -f "$old/lock" ] || continue
+  flock -n "$old/lock" rm -rf "$old"
+done
+new=$(mktemp -d "$t/antdt-new-XXXXXX") || exit 1
+exec 9> "$new/lock" || exit 1
+flock 9
+d=$t/antdt-slurm-${new##*-}
+mv "$new" "$d" || exit 1
 mkdir -p "$d/keys/authorized" || exit 1
 take() { while IFS= read -r l && [ "$l" != . ]; do printf '%s\n' "$l"; done; }
 take > "$d/keys/agent.key"
@@ -17,7 +32,9 @@ take > "$d/keys/authorized/job.pub"
 exec 3<&0 < /dev/null
 "$@" --keys "$d/keys" --socket-dir "$d/s" --state-dir "$d/state" 3<&- &
 agent=$!
-{ cat <&3 > /dev/null; kill -TERM $agent; } &
+{ exec 9>&-; cat <&3 > /dev/null; kill -TERM $agent; } &
+until [ -S "$d/s/workers.sock" ] || ! kill -0 $agent 2> /dev/null; do sleep 0.1; done
+rm -f "$d/keys/agent.key"
 wait $agent
 while kill -0 $agent 2> /dev/null; do wait $agent; done
 rm -rf "$d"

@@ -16,9 +16,12 @@ struct AgentStep {
   bool allow_root = false;
 };
 
+inline constexpr const char* kNoProgram = "antdt: there is no program";
+
 // The arguments of srun. One step a node, so that the loss of a node ends no other agent. The agent
 // runs in a private directory of the node's TMPDIR, which is removed when the agent ends. It reads
-// its keys from standard input (handover()), and ends when that is closed.
+// its keys from standard input (handover()), and ends when that is closed. Where the program is
+// missing, the step says kNoProgram and ends.
 [[nodiscard]] std::vector<std::string> srun_arguments(const AgentStep& step);
 
 // What is written to an agent's standard input: the texts of agent.key and of the public key that

@@ -71,6 +71,27 @@ Result<Allocation> read_allocation(const Variables& variables) {
   return found;
 }
 
+Result<std::string> present_nodes(const std::string& output) {
+  std::string list = value_of(output, "NodeList");
+  if (!list.empty() && list != "(null)") return list;
+  return fail(ErrorKind::kUnreachable, "scontrol show job names no node: {}",
+              output.substr(0, 500));
+}
+
+Result<std::map<std::string, std::uint32_t>> cpus_by_name(const Allocation& allocation,
+                                                          const std::string& names) {
+  std::map<std::string, std::uint32_t> cpus;
+  std::size_t count = 0;
+  std::istringstream words(names);
+  for (std::string name; words >> name; ++count) {
+    if (count < allocation.cpus.size()) cpus[name] = allocation.cpus[count];
+  }
+  if (count == allocation.cpus.size()) return cpus;
+  return fail(ErrorKind::kUsage,
+              "SLURM_JOB_CPUS_PER_NODE counts {} nodes, and SLURM_JOB_NODELIST names {}",
+              allocation.cpus.size(), count);
+}
+
 Result<std::vector<SlurmNode>> read_nodes(const std::string& output) {
   std::vector<SlurmNode> nodes;
   std::istringstream lines(output);

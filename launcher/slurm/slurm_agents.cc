@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -15,48 +16,35 @@
 #include "core/os/fs.h"
 #include "core/os/net.h"
 #include "core/os/runtime_dir.h"
-#include "core/os/spawn.h"
 #include "core/transport/keys.h"
 #include "launcher/config/cluster.h"
 #include "launcher/slurm/agent_step.h"
+#include "launcher/slurm/slurm_commands.h"
 #include "launcher/start/start.h"
 
 namespace antdt::launcher {
 namespace {
 
-constexpr Duration kAgentsBegin = std::chrono::seconds(60);
-constexpr Duration kAgentAnswers = std::chrono::seconds(1);
+constexpr Duration kLook = std::chrono::milliseconds(500);
 constexpr Duration kStepsEnd = std::chrono::seconds(20);
 constexpr Duration kLookAgain = std::chrono::milliseconds(10);
 
-// The standard output of `scontrol ARGUMENTS`.
-Result<std::string> scontrol(std::vector<std::string> arguments, const std::string& directory) {
-  const std::string path = directory + "/scontrol";
-  const OwnedFd out(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!out.is_open()) return fail_errno(ErrorKind::kIo, errno, "cannot write " + path);
-  Spawn what;
-  what.program = "scontrol";
-  what.arguments = std::move(arguments);
-  what.standard_output = out.get();
-  what.standard_error = out.get();
-  what.dies_with_us = true;
-  ANTDT_TRY(const Spawned started, spawn(what));
-  int status = 0;
-  while (::waitpid(started.pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  ANTDT_TRY(std::string text, read_file(path));
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return text;
-  return fail(ErrorKind::kUnreachable, "scontrol cannot tell the nodes of this allocation: {}",
-              text);
-}
-
-// The numeric address of a node.
-Result<std::string> resolve(const SlurmNode& node) {
-  auto addresses = addresses_of(node.address);
-  if (addresses) return addresses->front();
-  return fail(ErrorKind::kUnreachable, "the address {} of the node {} cannot be resolved: {}",
-              node.address, node.name, addresses.error().message);
-}
+// What must not outlive this process, even if it is killed: the keys, and what the job has on this
+// host. Without the directory of its sockets the job's processes end, and nothing starts its
+// private agent again. Signals of a terminal or of Slurm are for the job, which stops in good order
+// then.
+constexpr const char* kGuard = R"sh(trap '' HUP INT TERM
+while IFS= read -r path; do set -- "$@" "$path"; done
+for path; do
+  agent=$(cat "$path/state/lock" 2> /dev/null)
+  rm -rf "$path"
+  for signal in TERM TERM TERM TERM TERM KILL; do
+    [ "$(cat "/proc/${agent:-none}/comm" 2> /dev/null)" = antdtd ] || break
+    kill -$signal "$agent" && sleep 0.5
+  done
+  rm -rf "$path"
+done
+)sh";
 
 std::string variable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
@@ -66,115 +54,170 @@ std::string variable(const std::string& name) {
 // A pipe takes this much without a reader (PIPE_BUF bytes at least), and keys are shorter.
 Status write_all(const OwnedFd& to, const std::string& text) {
   if (::write(to.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) return {};
-  return fail_errno(ErrorKind::kIo, errno, "cannot hand over the keys to srun");
+  return fail_errno(ErrorKind::kIo, errno, "cannot write to a pipe");
+}
+
+// A signal that is held (hold_signals()).
+bool is_asked_to_stop() {
+  sigset_t pending;
+  sigemptyset(&pending);
+  ::sigpending(&pending);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    if (sigismember(&pending, signal) == 1) return true;
+  }
+  return false;
+}
+
+bool has_ended(pid_t& child) {
+  if (child != 0 && ::waitpid(child, nullptr, WNOHANG) == child) child = 0;
+  return child == 0;
 }
 
 }  // namespace
 
-Status SlurmAgents::start(transport::Context& context, const std::string& agent_program) {
+Result<bool> SlurmAgents::start(transport::Context& context, const std::string& agent_program) {
   ANTDT_TRY(const Allocation allocation, read_allocation(variable));
+  ANTDT_RETURN_IF_ERROR(find_slurm());
   ANTDT_TRY(const std::string runtime, runtime_directory());
   const std::string directory = fmt::format("{}/slurm-{}-{}", runtime, allocation.job, ::getpid());
   ANTDT_RETURN_IF_ERROR(ensure_private_directory(directory));
   directory_ = directory;
+  ANTDT_RETURN_IF_ERROR(start_guard());
   ANTDT_RETURN_IF_ERROR(start_steps(allocation, agent_program));
   return wait_for_agents(context);
 }
 
+Status SlurmAgents::start_guard() {
+  Spawn what;
+  what.program = "/bin/sh";
+  what.arguments = {"-c", kGuard, "antdt-guard", directory_};
+  what.group = ChildGroup::kSession;
+  ANTDT_TRY(guard_, start_child(std::move(what)));
+  return {};
+}
+
+void SlurmAgents::job_has_begun(const RunControl& control) {
+  const std::string sockets = control.jobd_socket.substr(0, control.jobd_socket.rfind('/'));
+  [[maybe_unused]] const Status told = write_all(guard_.input, sockets + "\n");
+}
+
 Status SlurmAgents::start_steps(const Allocation& allocation, const std::string& agent_program) {
-  ANTDT_TRY(const std::string text,
-            scontrol({"--oneliner", "show", "node", allocation.node_list}, directory_));
-  ANTDT_TRY(const std::vector<SlurmNode> nodes, read_nodes(text));
-  if (nodes.size() != allocation.cpus.size()) {
-    return fail(ErrorKind::kUsage,
-                "SLURM_JOB_CPUS_PER_NODE counts {} nodes, and SLURM_JOB_NODELIST names {}",
-                allocation.cpus.size(), nodes.size());
-  }
+  ANTDT_TRY(const std::vector<LentNode> nodes, nodes_of(allocation, directory_));
   ANTDT_TRY([[maybe_unused]] const auto job_key, transport::generate_key_pair(directory_, "job"));
   ANTDT_TRY([[maybe_unused]] const auto agent_key,
             transport::generate_key_pair(directory_ + "/agents", "cluster"));
   ANTDT_TRY(const std::string secret, read_file(directory_ + "/agents/cluster.key"));
   ANTDT_TRY(const std::string job_pub, read_file(directory_ + "/job.pub"));
   const std::string keys = handover(secret, job_pub);
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    ANTDT_TRY(const std::string address, resolve(nodes[i]));
-    hosts_.push_back(with_port(address, agent_port(allocation.job)));
-    ANTDT_RETURN_IF_ERROR(
-        start_step(nodes[i].name,
-                   srun_arguments({agent_program, nodes[i].name, hosts_.back(), allocation.cpus[i],
-                                   allocation.memory_bytes, ::geteuid() == 0}),
-                   keys));
+  for (const LentNode& node : nodes) {
+    const std::string end_point = with_port(node.address, agent_port(allocation.job));
+    ANTDT_RETURN_IF_ERROR(start_step(node.name, end_point,
+                                     srun_arguments({agent_program, node.name, end_point, node.cpus,
+                                                     allocation.memory_bytes, ::geteuid() == 0}),
+                                     keys));
   }
   return {};
 }
 
-Status SlurmAgents::start_step(const std::string& node, std::vector<std::string> arguments,
-                               const std::string& keys) {
+// Starts a program with a pipe as its standard input.
+Result<SlurmAgents::Child> SlurmAgents::start_child(Spawn what) {
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(ErrorKind::kIo, errno, "cannot make a pipe");
   const OwnedFd reads(ends[0]);
   OwnedFd writes(ends[1]);
-  const std::string log = fmt::format("{}/{}.log", directory_, node);
-  const OwnedFd out(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  if (!out.is_open()) return fail_errno(ErrorKind::kIo, errno, "cannot write " + log);
+  what.standard_input = reads.get();
+  ANTDT_TRY(const Spawned started, spawn(what));
+  return Child{started.pid, std::move(writes)};
+}
+
+Status SlurmAgents::start_step(const std::string& node, const std::string& end_point,
+                               std::vector<std::string> arguments, const std::string& keys) {
+  Step step{{node, end_point, {}}, fmt::format("{}/{}.log", directory_, node), {}, {}};
+  const OwnedFd out(::open(step.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!out.is_open()) return fail_errno(ErrorKind::kIo, errno, "cannot write " + step.log);
   Spawn what;
   what.program = "srun";
   what.arguments = std::move(arguments);
-  what.standard_input = reads.get();
   what.standard_output = out.get();
   what.standard_error = out.get();
   what.group = ChildGroup::kOwn;  // Ctrl-C is for the job, which needs its agents to stop
-  ANTDT_TRY(const Spawned started, spawn(what));
-  steps_.push_back({node, started.pid, std::move(writes)});
-  return write_all(steps_.back().input, keys);
+  ANTDT_TRY(step.srun, start_child(std::move(what)));
+  steps_.push_back(std::move(step));
+  return write_all(steps_.back().srun.input, keys);
 }
 
-// Whether every srun still runs.
-Status SlurmAgents::check_steps() {
+// Looks how far each agent is. `silent`: the end points that do not answer.
+std::vector<AgentBegins> SlurmAgents::look(const std::vector<std::string>& silent, MonoTime now) {
+  std::vector<AgentBegins> agents;
   for (Step& step : steps_) {
-    int status = 0;
-    if (step.pid != 0 && ::waitpid(step.pid, &status, WNOHANG) == step.pid) step.pid = 0;
-    if (step.pid != 0) continue;
-    return fail(ErrorKind::kUnreachable, "the agent on {} ended before it was ready:\n{}",
-                step.node, last_lines(fmt::format("{}/{}.log", directory_, step.node), 5));
+    AgentBegins& agent = step.begins;
+    agent.step_ended = has_ended(step.srun.pid);
+    agent.answers = std::ranges::find(silent, agent.end_point) == silent.end();
+    agent.log = read_file(step.log).value_or("");
+    if (!step.listens && says_it_listens(agent.log)) step.listens = now;
+    if (step.listens) agent.listened = now - *step.listens;
+    agents.push_back(agent);
   }
-  return {};
+  return agents;
 }
 
-Status SlurmAgents::wait_for_agents(transport::Context& context) {
+Result<bool> SlurmAgents::wait_for_agents(transport::Context& context) {
   ClusterSection cluster;
-  cluster.hosts = hosts_;
+  for (const Step& step : steps_) cluster.hosts.push_back(step.begins.end_point);
   cluster.keys = directory_;
   ANTDT_TRY(const ClusterKeys keys, load_cluster_keys(cluster));
-  const MonoTime deadline = SteadyClock().now() + kAgentsBegin;
-  while (true) {
-    const auto answers = ask_agents(context, cluster, keys, kAgentAnswers);
-    if (answers) return {};
-    if (answers.error().kind != ErrorKind::kUnreachable) return tl::unexpected(answers.error());
-    ANTDT_RETURN_IF_ERROR(check_steps());
-    if (SteadyClock().now() > deadline) return tl::unexpected(answers.error());
+  const SteadyClock clock;
+  const MonoTime begun = clock.now();
+  while (!is_asked_to_stop()) {
+    ANTDT_TRY(const auto silent, silent_agents(context, cluster, keys, kLook));
+    const MonoTime now = clock.now();
+    ANTDT_TRY(const bool all, have_begun(look(silent, now), now - begun));
+    if (all) return true;
   }
+  return false;
 }
 
 std::vector<std::string> SlurmAgents::settings() const {
-  std::string list;
-  for (const std::string& host : hosts_) list += (list.empty() ? "\"" : ", \"") + host + "\"";
-  return {fmt::format("cluster.hosts=[{}]", list), fmt::format("cluster.keys=\"{}\"", directory_)};
+  std::vector<std::string> hosts;
+  for (const Step& step : steps_) hosts.push_back(fmt::format("\"{}\"", step.begins.end_point));
+  return {fmt::format("cluster.hosts=[{}]", fmt::join(hosts, ", ")),
+          fmt::format("cluster.keys=\"{}\"", directory_)};
+}
+
+std::vector<wire::HostGone> SlurmAgents::gone() {
+  std::vector<wire::HostGone> hosts;
+  for (Step& step : steps_) {
+    if (step.srun.pid == 0 || !has_ended(step.srun.pid)) continue;
+    hosts.push_back(
+        {step.begins.end_point,
+         fmt::format("the step of its agent has ended, since Slurm took the node away, or the "
+                     "agent died ({})",
+                     last_lines(step.log, 1))});
+  }
+  return hosts;
+}
+
+LentHosts SlurmAgents::lent() {
+  return {[this](const RunControl& control) { job_has_begun(control); }, [this] { return gone(); }};
 }
 
 SlurmAgents::~SlurmAgents() {
-  for (Step& step : steps_) step.input.close();
+  for (Step& step : steps_) step.srun.input.close();
   const MonoTime deadline = SteadyClock().now() + kStepsEnd;
   for (Step& step : steps_) {
-    while (step.pid != 0 && ::waitpid(step.pid, nullptr, WNOHANG) == 0) {
+    while (!has_ended(step.srun.pid)) {
       if (SteadyClock().now() > deadline) {
         // Its node does not answer; Slurm ends what is there with the allocation.
-        ::kill(step.pid, SIGKILL);
-        ::waitpid(step.pid, nullptr, 0);
+        ::kill(step.srun.pid, SIGKILL);
+        ::waitpid(step.srun.pid, nullptr, 0);
         break;
       }
       std::this_thread::sleep_for(kLookAgain);
     }
+  }
+  if (guard_.pid != 0) {
+    guard_.input.close();
+    ::waitpid(guard_.pid, nullptr, 0);
   }
   std::error_code ignored;
   if (!directory_.empty()) std::filesystem::remove_all(directory_, ignored);

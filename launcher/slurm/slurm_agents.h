@@ -3,19 +3,26 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/os/owned_fd.h"
+#include "core/os/spawn.h"
 #include "core/result.h"
 #include "core/transport/socket.h"
 #include "launcher/slurm/allocation.h"
+#include "launcher/slurm/beginning.h"
+#include "launcher/view/live_view.h"
 
 namespace antdt::launcher {
 
 // Starts an agent on each node of the allocation, with keys made for them, and returns once all of
-// them answer. The destructor ends them, and with them every process of the job on these nodes. If
-// this process dies, the agents end as well, because their standard input is closed.
+// them answer. The destructor ends them, and with them every process of the job on these nodes.
+//
+// If this process is killed, the agents end as well, because their standard input is closed, and a
+// guard, a process of its own, removes the keys and ends what else the job has on this host.
 class SlurmAgents {
  public:
   SlurmAgents() = default;
@@ -23,27 +30,41 @@ class SlurmAgents {
   SlurmAgents& operator=(const SlurmAgents&) = delete;
   ~SlurmAgents();
 
-  // kUsage outside an allocation; kUnreachable if Slurm or an agent does not answer in time.
-  [[nodiscard]] Status start(transport::Context& context, const std::string& agent_program);
+  // False: SIGINT, SIGTERM or SIGHUP, which must be held (hold_signals()), came before all agents
+  // answered. kUsage outside an allocation or without Slurm's programs; kUnreachable if Slurm or an
+  // agent does not answer in time.
+  [[nodiscard]] Result<bool> start(transport::Context& context, const std::string& agent_program);
 
   // Settings of the job that name the agents and their keys, as for --set.
   [[nodiscard]] std::vector<std::string> settings() const;
 
+  // For the watching of the job: a node whose step has ended is gone. Valid as long as this object.
+  [[nodiscard]] LentHosts lent();
+
  private:
-  struct Step {
-    std::string node;
-    pid_t pid = 0;
+  struct Child {
+    pid_t pid = 0;  // 0: it has ended
     OwnedFd input;
   };
+  struct Step {
+    AgentBegins begins;
+    std::string log;
+    Child srun;
+    std::optional<MonoTime> listens;  // since when its agent has said so
+  };
+  [[nodiscard]] static Result<Child> start_child(Spawn what);
+  [[nodiscard]] Status start_guard();
   [[nodiscard]] Status start_steps(const Allocation& allocation, const std::string& agent_program);
-  [[nodiscard]] Status start_step(const std::string& node, std::vector<std::string> arguments,
-                                  const std::string& keys);
-  [[nodiscard]] Status wait_for_agents(transport::Context& context);
-  [[nodiscard]] Status check_steps();
+  [[nodiscard]] Status start_step(const std::string& node, const std::string& end_point,
+                                  std::vector<std::string> arguments, const std::string& keys);
+  [[nodiscard]] Result<bool> wait_for_agents(transport::Context& context);
+  [[nodiscard]] std::vector<AgentBegins> look(const std::vector<std::string>& silent, MonoTime now);
+  void job_has_begun(const RunControl& control);
+  [[nodiscard]] std::vector<wire::HostGone> gone();
 
   std::string directory_;  // private; keys and logs
-  std::vector<std::string> hosts_;
   std::vector<Step> steps_;
+  Child guard_;
 };
 
 }  // namespace antdt::launcher

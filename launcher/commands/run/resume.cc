@@ -242,7 +242,8 @@ Result<int> resume(const ResumeOptions& options) {
                                           place.launcher, config.failure.orphan_timeout}));
   print_started({before.job, run_dir, options.json, options.detach, place});
   if (options.detach) return 0;
-  return watch_run(context, {run_dir, control, config.failure.stop_grace, options.json, true});
+  return watch_run(context,
+                   {run_dir, control, config.failure.stop_grace, options.json, true, options.lent});
 }
 
 }  // namespace antdt::cli

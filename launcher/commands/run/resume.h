@@ -1,10 +1,12 @@
 // antdt run --resume: a run that has ended or broke off goes on.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/result.h"
+#include "launcher/view/live_view.h"
 
 namespace antdt::cli {
 
@@ -14,6 +16,7 @@ struct ResumeOptions {
   std::vector<std::string> set;  // KEY=VALUE: settings to change (resume_settings.h)
   bool json = false;
   bool detach = false;
+  std::optional<launcher::LentHosts> lent = {};
 };
 
 // Checks that the run can go on: it does not run, is not done, its journal is sound, and its data

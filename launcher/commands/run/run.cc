@@ -20,6 +20,8 @@ namespace antdt::cli {
 
 namespace {
 
+constexpr int kStoppedBefore = 75;  // as a job that was stopped: it may be started again
+
 struct RunOptions {
   std::string job;
   std::string resume;  // a run to resume; then no job file is given
@@ -78,19 +80,24 @@ Result<int> run(const RunOptions& options) {
 
 Result<int> run_or_resume(const RunOptions& options) {
   if (options.resume.empty()) return run(options);
-  return resume(
-      {options.resume, options.from_checkpoint, options.set, options.how.json, options.how.detach});
+  return resume({options.resume, options.from_checkpoint, options.set, options.how.json,
+                 options.how.detach, options.how.lent});
 }
 
 // Agents on the nodes of this allocation, for as long as the job runs.
 Result<int> run_under_slurm(RunOptions options) {
-  // A signal that comes while the agents start stops the job when it runs, with a checkpoint.
   launcher::hold_signals();
   ANTDT_TRY(const launcher::Programs programs, launcher::find_programs());
   transport::Context context;
   launcher::SlurmAgents agents;
-  ANTDT_RETURN_IF_ERROR(agents.start(context, programs.agent));
+  ANTDT_TRY(const bool begun, agents.start(context, programs.agent));
+  if (!begun) {
+    fmt::print(stderr,
+               "antdt: stopped by a signal before the agents had begun: nothing was started\n");
+    return kStoppedBefore;
+  }
   for (std::string& setting : agents.settings()) options.set.push_back(std::move(setting));
+  options.how.lent = agents.lent();
   return run_or_resume(options);
 }
 
@@ -114,8 +121,8 @@ Result<int> run_prepared(transport::Context& context, const Prepared& prepared, 
                                     place.launcher, prepared.config.failure.orphan_timeout}));
   print_started({job, directory.path, how.json, how.detach, place});
   if (how.detach) return 0;
-  return watch_run(context,
-                   {directory.path, control, prepared.config.failure.stop_grace, how.json, true});
+  return watch_run(context, {directory.path, control, prepared.config.failure.stop_grace, how.json,
+                             true, how.lent});
 }
 
 void add_run(CLI::App& app, int& exit_code) {

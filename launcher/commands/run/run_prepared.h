@@ -4,6 +4,7 @@
 #include "core/transport/socket.h"
 #include "launcher/commands/run/prepare.h"
 #include "launcher/start/run_directory.h"
+#include "launcher/view/live_view.h"
 
 namespace antdt::cli {
 
@@ -11,6 +12,7 @@ struct RunHow {
   launcher::RunOptions run;
   bool json = false;
   bool detach = false;
+  std::optional<launcher::LentHosts> lent = {};
 };
 
 // Indexes the data, starts the job and, unless it is detached, watches it. Returns the exit code.

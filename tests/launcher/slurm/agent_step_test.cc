@@ -27,6 +27,10 @@ TEST(AgentStep, MemoryIsBoundedIfSlurmBoundsIt) {
   EXPECT_THAT(srun_arguments(step), Contains("1048576"));
 }
 
+TEST(AgentStep, AStepWithoutTheProgramSaysWhatTheLauncherLooksFor) {
+  EXPECT_THAT(srun_arguments(kStep), Contains(testing::HasSubstr(kNoProgram)));
+}
+
 TEST(AgentStep, EachKeyEndsWithALineOfItsOwn) {
   EXPECT_EQ(handover("secret\n", "public"), "secret\n.\npublic\n.\n");
 }

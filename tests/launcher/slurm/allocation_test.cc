@@ -57,6 +57,26 @@ TEST(Allocation, NodesAreReadWithTheAddressThatSlurmUses) {
   EXPECT_FALSE(read_nodes("Node n9 not found\n").has_value());
 }
 
+TEST(Allocation, TheNodesThatItHasNowAreThoseOfTheJob) {
+  const auto list =
+      present_nodes("JobId=7 NumNodes=2 ReqNodeList=n[1-3] NodeList=n[1-2] Batch=n1\n");
+  ASSERT_TRUE(list.has_value());
+  EXPECT_EQ(*list, "n[1-2]");
+  EXPECT_FALSE(present_nodes("JobId=7 JobState=PENDING NodeList=(null)\n").has_value());
+  EXPECT_FALSE(present_nodes("").has_value());
+}
+
+TEST(Allocation, CpusBelongToNodesInTheOrderInWhichItBegan) {
+  Allocation allocation;
+  allocation.cpus = {4, 4, 3};
+  const auto cpus = cpus_by_name(allocation, "n1\nn2\nn9\n");
+  ASSERT_TRUE(cpus.has_value());
+  EXPECT_EQ(cpus->at("n9"), 3U);
+  const auto fewer = cpus_by_name(allocation, "n1\nn2\n");
+  ASSERT_FALSE(fewer.has_value());
+  EXPECT_THAT(fewer.error().message, HasSubstr("counts 3 nodes, and SLURM_JOB_NODELIST names 2"));
+}
+
 TEST(Allocation, PortsOfNeighbouringJobsDiffer) {
   EXPECT_NE(agent_port(17), agent_port(18));
   EXPECT_LT(agent_port(4'294'967'295U), 30'000);

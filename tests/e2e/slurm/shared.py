@@ -3,4 +3,5 @@
 import pathlib
 import sys
 
-sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[1]))
+E2E = pathlib.Path(__file__).resolve().parents[1]
+sys.path[1:1] = [str(E2E), str(E2E / "store")]

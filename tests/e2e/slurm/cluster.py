@@ -84,7 +84,8 @@ def why_not():
 
 def freezer():
     """The freezer's cgroups (version 1), in which Slurm keeps the processes of a step together; None
-    where none can be made. Slurm's plugin for version 2 needs systemd, which these hosts lack."""
+    where none can be made. Version 2 is not used: there Slurm asks a systemd on each node, or needs settings
+    that its manual keeps for development."""
     cgroups = pathlib.Path("/sys/fs/cgroup/freezer")
     probe = cgroups / f"antdt-probe-{os.getpid()}"
     try:
@@ -102,10 +103,10 @@ def sh(script, check=True):
         raise AssertionError(f"{script}: {done.stderr}")
 
 
-def kill(pids):
+def send(which, pids):
     for pid in pids:
         try:
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, which)
         except ProcessLookupError:
             pass
 
@@ -208,22 +209,21 @@ class Machine:
         sh(f"ip link set {self.link_name} {state}")
 
     def lose_power(self):
-        """Ends all its processes at once: none sees another one's end."""
+        """Ends all its processes at once: they are stopped first, so that none sees another one's end."""
         self.link("down")
-        self.freeze("FROZEN")
+        stopped = set()
+
+        def all_stopped():
+            new = {pid for pid, _ in self.processes()} - stopped
+            send(signal.SIGSTOP, new)
+            stopped.update(new)
+            return not new
 
         def dead():
-            kill(pid for pid, _ in self.processes())
-            self.freeze("THAWED")
+            send(signal.SIGKILL, (pid for pid, _ in self.processes()))
             return not self.processes()
+        await_true(all_stopped, 10, f"{self.name} stands still")
         await_true(dead, 10, f"{self.name} is dead")
-
-    def freeze(self, state):
-        if self.cluster.freezer is None:
-            return
-        file = self.cluster.freezer / self.name / "freezer.state"
-        file.write_text(state)
-        await_true(lambda: file.read_text().strip() == state, 10, f"{self.name} is {state}")
 
     def come_back(self):
         """Its power is back, and its disk is unchanged."""
@@ -304,7 +304,8 @@ class Cluster:
     def end(self):
         """Ends what the jobs have left, then the daemons."""
         for machine in self.machines() if self.nodes else []:
-            kill(pid for pid, c in machine.processes() if not c.startswith(DAEMONS))
+            send(signal.SIGKILL,
+                 (pid for pid, c in machine.processes() if not c.startswith(DAEMONS)))
         while self.ends:
             self.ends.pop()()
 

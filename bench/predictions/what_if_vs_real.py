@@ -170,12 +170,14 @@ class Agents:
 
 
 class Case:
-    """A recording, and its variants: (what is predicted, a real job, settings of that)."""
+    """A recording, and its variants: (what is predicted, a real job, settings of that). `changed`: settings
+    for `antdt simulate --from`."""
 
-    def __init__(self, name, recording, variants, on_the_fly=False):
+    def __init__(self, name, recording, variants, changed=(), on_the_fly=False):
         self.name = name
         self.recording = recording
         self.variants = variants
+        self.changed = changed
         self.on_the_fly = on_the_fly
 
 
@@ -189,9 +191,10 @@ def cases(directory, wanted):
 
     def other(solution, job):
         return (solution, job, (f"control.solution={solution}",))
-    yield Case("straggler", straggler, [*same, other("nd", straggler)])
+    yield Case("straggler", straggler, [*same, other("nd", straggler)], changed=[["batch.global=512"]])
     yield Case("two-classes", classes, [*same, other("dd", classes)])
-    yield Case("servers", servers, [*same, other("nd", servers), other("backup-workers", servers)])
+    yield Case("servers", servers, [*same, other("nd", servers), other("backup-workers", servers)],
+               changed=[["trainer.sync=ps-ssp", "trainer.staleness=2"]])
     yield Case("servers-asp", asp, same)
     if "a-host-fewer" in wanted:
         agents = Agents(directory)
@@ -246,6 +249,11 @@ def check(directory, case):
         if job is not None:
             real_s, _ = run(directory, f"{case.name}-{i}", job, settings)
         yield name, predicted[name], real_s
+    for settings in case.changed:
+        changes = [w for s in settings for w in ("--set", s)]
+        out = antdt("simulate", "--from", run_dir, "--json", *changes).stdout
+        real_s, _ = run(directory, f"{case.name}-{settings[0]}", case.recording, settings)
+        yield " ".join(settings), json.loads(out)[0]["job_seconds"], real_s
     if case.on_the_fly:
         out = antdt("simulate", directory / f"{case.name}.toml", "--json", "--solution", "none").stdout
         yield "none, measured on the fly", json.loads(out)[0]["job_seconds"], recorded_s
@@ -270,7 +278,7 @@ def main():
                     "real_seconds": real_s, "off": predicted_s / real_s - 1}
             pairs.append(pair)
             if not args.json:
-                print("{recording:14} {variant:28} predicted {predicted_seconds:7.2f} s  real "
+                print("{recording:14} {variant:40} predicted {predicted_seconds:7.2f} s  real "
                       "{real_seconds:7.2f} s  {off:+.1%}".format(**pair), flush=True)
     if args.json:
         print(json.dumps(pairs, indent=2))

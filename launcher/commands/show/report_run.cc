@@ -19,9 +19,19 @@ struct ReportOptions {
   bool json = false;
 };
 
-// What the run could have been. The error says why that cannot be simulated.
+// A report of a larger run would take long: about 50 us for each worker and second, and
+// alternative.
+constexpr double kMostWorkerSeconds = 100'000;
+
+// What the run could have been. The error says why that cannot be simulated, or is not simulated
+// here.
 Result<WhatIf> what_if_of(const std::string& run_dir) {
   ANTDT_TRY(const RecordedRun run, load_recorded(run_dir));
+  if (run.speeds.seconds() * static_cast<double>(run.workers.size()) > kMostWorkerSeconds) {
+    return fail(ErrorKind::kUsage,
+                "to play what a run of this size could have been takes a while: antdt replay {}",
+                job_id(run_dir));
+  }
   return play_alternatives(run);
 }
 

@@ -83,6 +83,7 @@ void EffectRunner::end(const ctl::lifecycle::EndJob& o) {
   if (shell_.own_program) shell_.own_program->end();
   if (shell_.hooks) shell_.hooks->job_ended();
   shell_.standbys.job_ended();
+  shell_.tensorboard.job_ended();
   shell_.turns.finish();
   ctl::JobReport last = shell_.machine.report();
   last.state = state_after(o.outcome.state);

@@ -157,6 +157,7 @@ void JobDaemon::tick() {
   if (shell.hooks) shell.hooks->tick();
   if (shell.ended) return;
   shell.metrics.tick();
+  shell.tensorboard.tick();
   shell.hosts.repeat_requests();
   shell.standbys.tick();
   shell.turns.go_on_if_there_is_room();

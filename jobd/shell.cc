@@ -32,7 +32,8 @@ Shell::Shell(EventLoop& the_loop, const Clock& clock, Options the_options,
       operators(*this),
       inbox(*this),
       runner(*this),
-      metrics(*this) {
+      metrics(*this),
+      tensorboard(*this) {
   if (!config.hooks.event.empty()) hooks.emplace(*this);
 }
 

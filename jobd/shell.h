@@ -23,6 +23,7 @@
 #include "jobd/links/keeper_link.h"
 #include "jobd/monitoring/hook_desk.h"
 #include "jobd/monitoring/metrics_desk.h"
+#include "jobd/monitoring/tensorboard_desk.h"
 #include "jobd/operator_desk.h"
 #include "jobd/outbox.h"
 #include "jobd/programs/own_program.h"
@@ -92,6 +93,7 @@ struct Shell {
   Inbox inbox;
   EffectRunner runner;
   MetricsDesk metrics;
+  TensorboardDesk tensorboard;
   std::optional<HookDesk> hooks;  // if the job has a hook
 };
 

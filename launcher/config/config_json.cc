@@ -143,7 +143,10 @@ void fields(Of<LogsSection> auto& m, auto&& v) {
   v("max_bytes", m.max_bytes);
   v("history_bytes", m.history_bytes);
 }
-void fields(Of<MetricsSection> auto& m, auto&& v) { v("listen", m.listen); }
+void fields(Of<MetricsSection> auto& m, auto&& v) {
+  v("listen", m.listen);
+  v("tensorboard", m.tensorboard);
+}
 void fields(Of<HooksSection> auto& m, auto&& v) { v("event", m.event); }
 void fields(Of<DeviceEntry> auto& m, auto&& v) {
   v("workers", m.workers);

@@ -167,7 +167,8 @@ struct LogsSection {
 };
 
 struct MetricsSection {
-  std::string listen;  // "127.0.0.1:9400"; empty: metrics are not served
+  std::string listen;        // "127.0.0.1:9400"; empty: metrics are not served
+  bool tensorboard = false;  // curves are written for TensorBoard, into RUN/tensorboard
 };
 
 struct HooksSection {

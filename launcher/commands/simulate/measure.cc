@@ -111,8 +111,9 @@ Result<RecordedRun> measure(const Measuring& what) {
   std::vector<std::string> arguments = {"run", what.job, "--run-dir", run_dir, "--json"};
   std::vector<std::string> overrides = what.overrides;
   // Nobody is to be told of this run, and a port may be taken by the job itself.
-  overrides.insert(overrides.end(), {"control.solution=none", "checkpoint.every=0s",
-                                     "hooks.event=[]", "metrics.listen=\"\""});
+  overrides.insert(overrides.end(),
+                   {"control.solution=none", "checkpoint.every=0s", "hooks.event=[]",
+                    "metrics.listen=\"\"", "metrics.tensorboard=false"});
   for (const std::string& setting : overrides) {
     arguments.insert(arguments.end(), {"--set", setting});
   }

@@ -1,0 +1,39 @@
+// The curves of a job, for TensorBoard. Pure.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/metrics/event_file.h"
+#include "ctl/job/report.h"
+
+namespace antdt::ctl {
+
+// Makes points of reports that follow one another. An epoch that was reported is not reported
+// again, also by a later incarnation of the job daemon, which begins with skip_past().
+class Scalars {
+ public:
+  // The shortest time between two points of what changes all the time. It grows with the time that
+  // was seen, to a kShare of it, so that a job of months has some 30,000 points.
+  static constexpr Duration kInterval = std::chrono::seconds(2);
+  static constexpr int kShare = 5000;
+
+  // The epochs in this report are in the files of earlier incarnations.
+  void skip_past(const JobReport& report) { epochs_ = evaluated_ = report.epoch_reports.size(); }
+  // Tags: train/loss, train/samples_per_second, train/epoch, job/workers, job/generation, and once
+  // for each epoch, with the epoch's number as its step, epoch/train_loss and
+  // eval/{auc,log_loss,accuracy}, as far as the model has them. `is_last`: the job has ended, so
+  // its last step is a point, too.
+  [[nodiscard]] std::vector<metrics::ScalarPoint> see(const JobReport& report, MonoTime now,
+                                                      double unix_seconds, bool is_last = false);
+
+ private:
+  std::size_t epochs_ = 0;     // how many have been reported
+  std::size_t evaluated_ = 0;  // up to which one evaluations have been
+  Step step_;                  // of the newest point
+  std::optional<MonoTime> began_;
+  MonoTime due_{};
+};
+
+}  // namespace antdt::ctl

@@ -1,0 +1,57 @@
+"""The curves of a job are read with TensorBoard's own reader. scripts/install-deps puts TensorBoard
+into .deps/tensorboard where the network gives it."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import unittest
+
+import shared  # noqa: F401 (finds what follows)
+import tally
+from harness import await_true, needs_trainer
+
+PYTHON = pathlib.Path(__file__).resolve().parents[3] / ".deps/tensorboard/bin/python"
+# Prints {tag: [[step, value], ...]}, each file of the directory read to its end.
+READER = """
+import json, sys
+from tensorboard.backend.event_processing import event_accumulator
+curves = event_accumulator.EventAccumulator(sys.argv[1], size_guidance={"scalars": 0})
+curves.Reload()
+print(json.dumps({tag: [[s.step, s.value] for s in curves.Scalars(tag)]
+                  for tag in curves.Tags()["scalars"]}))
+"""
+RECORDS, EPOCHS = 6000, 3
+
+
+@needs_trainer
+@unittest.skipUnless(PYTHON.exists(), f"{PYTHON} is not there: scripts/install-deps found no TensorBoard")
+class TensorBoard(tally.TallyTest):
+    def curves(self, run_dir):
+        done = subprocess.run([PYTHON, "-c", READER, run_dir / "tensorboard"], capture_output=True,
+                              text=True, timeout=120, env=dict(os.environ, PYTHONPATH=""))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_curves_are_read_also_when_the_job_daemon_was_started_again(self):
+        job = self.write("job.toml", tally.job(workers=2, records=RECORDS, epochs=EPOCHS, delay="20ms",
+                                               extra="[metrics]\ntensorboard = true\n"))
+        process, run_dir = self.start_job(job)
+        self.await_training(run_dir, samples=RECORDS)  # one epoch is over
+        await_true(lambda: len(self.curves(run_dir).get("epoch/train_loss", [])) == 1, 60,
+                   "the first epoch is in the file")
+        os.kill(self.jobd_pid(run_dir), signal.SIGKILL)
+        summary = self.finish(process, run_dir)
+        self.assert_exact(summary, run_dir, RECORDS, EPOCHS)
+        self.assertEqual(len(list((run_dir / "tensorboard").iterdir())), summary["incarnations"])
+        curves = self.curves(run_dir)
+        self.assertEqual([step for step, _ in curves["epoch/train_loss"]], [1, 2, 3])
+        steps = [step for step, _ in curves["train/loss"]]
+        self.assertEqual(steps, sorted(set(steps)))
+        self.assertEqual(steps[-1], summary["steps"])
+        self.assertTrue(all(value > 0 for _, value in curves["train/samples_per_second"]))
+
+
+if __name__ == "__main__":
+    unittest.main()

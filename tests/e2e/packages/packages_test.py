@@ -160,7 +160,8 @@ class Packages(EndToEnd):
         self.await_no_session()
         for name in ("antdt-trainer", "antdt-shim", "antdt-jobd", "antdtd"):
             self.assertEqual(machine.named(name), set(), "the session ended its processes")
-        self.assertFalse((home / "in-session/summary.json").exists())
+        summary = home / "in-session/summary.json"  # its job daemon may have had the time to write it
+        self.assertNotEqual(summary.exists() and json.loads(summary.read_text())["state"], "done")
 
         machine.run("loginctl", "enable-linger", ALICE)
         said = detach("lingering")

@@ -11,9 +11,9 @@
 namespace antdt::jobd {
 namespace {
 
-constexpr Duration kLookEvery = std::chrono::seconds(1);
+constexpr Duration kCurvesEvery = std::chrono::seconds(1);
 // More than the points of a month; what is beyond it replaces the oldest.
-constexpr std::uint64_t kMostBytes = 64ULL << 20;
+constexpr std::uint64_t kMostBytesOfCurves = 64ULL << 20;
 
 double unix_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -23,7 +23,7 @@ double unix_seconds() {
 
 void TensorboardDesk::tick() {
   if (!shell_.config.metrics.tensorboard || shell_.loop.now() < look_at_) return;
-  look_at_ = shell_.loop.now() + kLookEvery;
+  look_at_ = shell_.loop.now() + kCurvesEvery;
   look(false);
 }
 
@@ -48,7 +48,7 @@ void TensorboardDesk::open() {
   file_ = std::make_shared<RotatingFile>(
       fmt::format("{}/events.out.tfevents.{:010.0f}.{}.{}", directory, now, shell_.config.job.id,
                   shell_.turns.incarnation()),
-      kMostBytes);
+      kMostBytesOfCurves);
   if (shell_.options.is_restart) scalars_.skip_past(shell_.report());
   write(metrics::event_file_head(now));
 }

@@ -5,7 +5,11 @@
 namespace antdt::metrics {
 namespace {
 
-using std::string_literals::operator""s;
+// A literal with its zeros.
+template <std::size_t kSize>
+std::string bytes(const char (&literal)[kSize]) {
+  return {literal, kSize - 1};
+}
 
 // The check value of the algorithm's catalogue entry, and one of RFC 3720, B.4.
 TEST(EventFile, ChecksumsAreThoseOfCastagnoli) {
@@ -18,15 +22,16 @@ TEST(EventFile, ChecksumsAreThoseOfCastagnoli) {
 TEST(EventFile, BeginsWithItsVersion) {
   const std::string head = event_file_head(0);
   ASSERT_EQ(head.size(), 8U + 4 + 24 + 4);
-  EXPECT_EQ(head.substr(0, 8), "\x18\0\0\0\0\0\0\0"s);
-  EXPECT_EQ(head.substr(12, 24), "\x09\0\0\0\0\0\0\0\0\x1a\x0d"s + "brain.Event:2");
+  EXPECT_EQ(head.substr(0, 8), bytes("\x18\0\0\0\0\0\0\0"));
+  EXPECT_EQ(head.substr(12, 24), bytes("\x09\0\0\0\0\0\0\0\0\x1a\x0d") + "brain.Event:2");
 }
 
 TEST(EventFile, AScalarHasItsTagAndStep) {
   const std::string record = event_record({0, 300, {{"a", 1.0}}});
   // step: field 2, varint 300; summary: field 5, with one value of tag "a" and the float 1
   EXPECT_EQ(record.substr(12, record.size() - 16),
-            "\x09\0\0\0\0\0\0\0\0\x10\xac\x02\x2a\x0a\x0a\x08\x0a\x01"s + "a\x15\0\0\x80\x3f"s);
+            bytes("\x09\0\0\0\0\0\0\0\0\x10\xac\x02\x2a\x0a\x0a\x08\x0a\x01") +
+                bytes("a\x15\0\0\x80\x3f"));
 }
 
 }  // namespace

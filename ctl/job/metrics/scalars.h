@@ -1,6 +1,7 @@
 // The curves of a job, for TensorBoard. Pure.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -10,8 +11,8 @@
 
 namespace antdt::ctl {
 
-// Makes points of reports that follow one another. An epoch that was reported is not reported
-// again, also by a later incarnation of the job daemon, which begins with skip_past().
+// Makes points of reports that follow one another. An epoch is reported once; a later incarnation
+// of the job daemon, which begins with skip_past(), may report the newest one again.
 class Scalars {
  public:
   // The shortest time between two points of what changes all the time. It grows with the time that
@@ -19,8 +20,11 @@ class Scalars {
   static constexpr Duration kInterval = std::chrono::seconds(2);
   static constexpr int kShare = 5000;
 
-  // The epochs in this report are in the files of earlier incarnations.
-  void skip_past(const JobReport& report) { epochs_ = evaluated_ = report.epoch_reports.size(); }
+  // The epochs in this report are in the files of earlier incarnations, but for the last one: the
+  // incarnation before may have ended before it wrote that.
+  void skip_past(const JobReport& report) {
+    epochs_ = evaluated_ = std::max<std::size_t>(report.epoch_reports.size(), 1) - 1;
+  }
   // Tags: train/loss, train/samples_per_second, train/epoch, job/workers, job/generation, and once
   // for each epoch, with the epoch's number as its step, epoch/train_loss and
   // eval/{auc,log_loss,accuracy}, as far as the model has them. `is_last`: the job has ended, so

@@ -417,8 +417,7 @@ const std::vector<Key>& table() {
       {"metrics.listen", kText, "\"\"",
        "address and port at which the job daemon serves metrics for Prometheus, as "
        "\"127.0.0.1:9400\"; port 0: any free one; empty: nowhere"},
-      {"metrics.tensorboard", kBoolean, "false",
-       "write the curves of the job for TensorBoard, into RUN/tensorboard"},
+      {"metrics.tensorboard", kBoolean, "false", "write curves for TensorBoard: RUN/tensorboard"},
 
       {"hooks.event", kTexts, "[]",
        "program and arguments that are started for each event worth waking somebody, which it "

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "core/statistics/median.h"
 #include "launcher/view/text_table.h"
 
 namespace antdt::report {
@@ -47,13 +48,6 @@ std::string cause_of(const std::string& named, bool data_is_slow) {
   if (named == "network") return "slow link";
   if (named == "device") return "slower device";
   return "slow computing (" + named + ")";
-}
-
-double lower_median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 class Billing {

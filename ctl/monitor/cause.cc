@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "core/statistics/median.h"
 
 namespace antdt::ctl {
 namespace {
@@ -23,11 +26,7 @@ double median_of(const std::vector<HostSigns>& all, double HostSigns::*field) {
   for (const HostSigns& signs : all) {
     if (signs.looked) values.push_back(signs.*field);
   }
-  if (values.empty()) return 0;
-  // The lower one of two: of two workers one may be the straggler.
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  return lower_median(std::move(values));
 }
 
 std::string percent(double share) { return fmt::format("{:.0f}% of the time", 100 * share); }

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "core/statistics/median.h"
 
 namespace antdt::ctl {
 
@@ -33,13 +36,6 @@ constexpr double kMisfitErrors = 3.0;
 // (trainer/loop/hop_timer.h), because a window is behind.
 constexpr double kCollectiveShare = 1.0 / 16;
 constexpr double kMicro = 1e-6;
-
-double median(std::vector<double>& values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 double seconds_per_sample(const BatchSums& sums) {
   return static_cast<double>(sums.busy_us()) * kMicro / static_cast<double>(sums.samples);
@@ -87,7 +83,7 @@ std::optional<double> Monitor::Scatter::per_batch() const {
       squares_.begin(),
       squares_.begin() + static_cast<std::ptrdiff_t>(std::min(count_, squares_.size())));
   // The median of a squared standard normal variable is 0.4549.
-  return std::sqrt(median(squares) / 0.4549);
+  return std::sqrt(median(std::move(squares)) / 0.4549);
 }
 
 void Monitor::Line::add(double samples, double seconds, double batches) {
@@ -216,7 +212,8 @@ std::vector<double> Monitor::scatters() const {
     own.push_back(scatter.value_or(0));
     if (scatter) known.push_back(*scatter);
   }
-  const double usual = known.empty() ? kUnknownScatter : std::max(median(known), kLeastScatter);
+  const double usual =
+      known.empty() ? kUnknownScatter : std::max(median(std::move(known)), kLeastScatter);
   for (double& scatter : own) scatter = std::max(scatter, usual);
   return own;
 }
@@ -470,8 +467,8 @@ std::vector<WorkerView> Monitor::view(MonoTime now) {
   for (auto& [device, speeds] : peers.by_class) std::sort(speeds.begin(), speeds.end());
   std::sort(peers.speeds.begin(), peers.speeds.end());
   peers.shared_wait_s = shared_wait_s(views);
-  peers.data_s = median(data);
-  peers.compute_s = median(compute);
+  peers.data_s = median(std::move(data));
+  peers.compute_s = median(std::move(compute));
   auto out = views.begin();
   for (auto& [id, worker] : workers_) judge(worker, *out++, peers, now);
   name_all(views, peers, now);

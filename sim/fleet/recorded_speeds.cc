@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "core/statistics/median.h"
+
 namespace antdt::fleet {
 namespace {
 
@@ -52,13 +54,6 @@ BatchTime line_through(const std::vector<Batches>& all) {
   time.flat_s = fixed;
   time.per_sample_s = slope;
   return time;
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 }  // namespace

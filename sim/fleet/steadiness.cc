@@ -4,27 +4,23 @@
 #include <cmath>
 #include <vector>
 
+#include "core/statistics/median.h"
+
 namespace antdt::fleet {
 namespace {
 
 constexpr std::size_t kWarmUp = 2;
 constexpr std::size_t kFewest = 8;
 
-double middle_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 // The standard deviation of a normal distribution is 1.48 times its median deviation, and a median
 // of n values has 1.25 times the standard error of their mean.
 double error_of(const std::vector<double>& seconds) {
   if (seconds.size() < kWarmUp + kFewest) return 1;
   const std::vector<double> values(seconds.begin() + kWarmUp, seconds.end());
-  const double middle = middle_of(values);
+  const double middle = median(values);
   std::vector<double> deviations;
   for (const double v : values) deviations.push_back(std::abs(v - middle));
-  const double spread = 1.48 * middle_of(std::move(deviations));
+  const double spread = 1.48 * median(std::move(deviations));
   return 1.25 * spread / std::sqrt(static_cast<double>(values.size())) / middle;
 }
 

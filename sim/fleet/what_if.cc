@@ -7,6 +7,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/statistics/median.h"
+
 namespace antdt::fleet {
 namespace {
 
@@ -14,13 +16,6 @@ constexpr std::size_t kMostLeftOut = 3;
 constexpr double kSlower = 1.1;
 // Two times that differ by less are equal: the simulation is no better than that.
 constexpr double kNoticeable = 0.03;
-
-double lower_middle(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 struct Paced {
   LeftOut who;
@@ -60,7 +55,7 @@ std::vector<LeftOut> slowest(const std::vector<WorkerPace>& workers) {
   if (groups.size() < 2) return out;
   std::vector<double> seconds;
   for (const Paced& group : groups) seconds.push_back(group.seconds);
-  const double usual = lower_middle(std::move(seconds));
+  const double usual = lower_median(std::move(seconds));
   std::ranges::stable_sort(groups, std::greater{}, &Paced::seconds);
   for (Paced& group : groups) {
     if (out.size() == kMostLeftOut || out.size() + 1 == groups.size()) break;

@@ -14,11 +14,9 @@
 namespace antdt {
 namespace {
 
-constexpr std::size_t kMost = 64 << 10;
-
 // Until its end, the time `until`, or a failure: false for the latter two. Nothing is kept of what
 // is too much.
-bool read_to_end(int fd, MonoTime until, std::string& text) {
+bool read_to_end(int fd, MonoTime until, std::size_t most_bytes, std::string& text) {
   std::array<char, 4096> bytes{};
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - SteadyClock().now());
@@ -30,13 +28,14 @@ bool read_to_end(int fd, MonoTime until, std::string& text) {
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) return false;
     if (size == 0) return true;
-    if (text.size() < kMost) text.append(bytes.data(), static_cast<std::size_t>(size));
+    if (text.size() < most_bytes) text.append(bytes.data(), static_cast<std::size_t>(size));
   }
 }
 
 }  // namespace
 
-Result<std::string> output_of(const std::vector<std::string>& command, Duration patience) {
+Result<std::string> output_of(const std::vector<std::string>& command, Duration patience,
+                              std::size_t most_bytes) {
   Pipe output;
   if (!output.open()) return fail_errno(ErrorKind::kIo, errno, "making a pipe");
   Spawn what;
@@ -48,7 +47,8 @@ Result<std::string> output_of(const std::vector<std::string>& command, Duration 
   ANTDT_TRY(const Spawned started, spawn(what));
   output.write.close();
   std::string text;
-  const bool ended = read_to_end(output.read.get(), SteadyClock().now() + patience, text);
+  const bool ended =
+      read_to_end(output.read.get(), SteadyClock().now() + patience, most_bytes, text);
   if (!ended) ::kill(started.pid, SIGKILL);
   int status = 0;
   while (::waitpid(started.pid, &status, 0) < 0 && errno == EINTR) {

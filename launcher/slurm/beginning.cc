@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "launcher/slurm/agent_step.h"
+#include "launcher/view/worker_logs.h"
 
 namespace antdt::launcher {
 namespace {
@@ -10,12 +11,9 @@ namespace {
 constexpr std::size_t kLastLines = 5;
 
 std::string end_of(const std::string& log) {
-  std::size_t from = log.find_last_not_of('\n');
-  if (from == std::string::npos) return " (srun and the agent wrote nothing)";
-  for (std::size_t lines = 0; from > 0; --from) {
-    if (log[from] == '\n' && ++lines == kLastLines) break;
-  }
-  return ":\n" + log.substr(from + (from > 0 ? 1 : 0), log.find_last_not_of('\n') + 1 - from);
+  std::string_view lines = last_lines_of(log, kLastLines);
+  while (lines.ends_with('\n')) lines.remove_suffix(1);
+  return lines.empty() ? " (srun and the agent wrote nothing)" : fmt::format(":\n{}", lines);
 }
 
 std::string port_of(const std::string& end_point) {

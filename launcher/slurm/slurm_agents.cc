@@ -102,7 +102,7 @@ void SlurmAgents::job_has_begun(const RunControl& control) {
 }
 
 Status SlurmAgents::start_steps(const Allocation& allocation, const std::string& agent_program) {
-  ANTDT_TRY(const std::vector<LentNode> nodes, nodes_of(allocation, directory_));
+  ANTDT_TRY(const std::vector<LentNode> nodes, nodes_of(allocation));
   ANTDT_TRY([[maybe_unused]] const auto job_key, transport::generate_key_pair(directory_, "job"));
   ANTDT_TRY([[maybe_unused]] const auto agent_key,
             transport::generate_key_pair(directory_ + "/agents", "cluster"));

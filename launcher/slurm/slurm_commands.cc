@@ -1,40 +1,25 @@
 #include "launcher/slurm/slurm_commands.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/wait.h>
 
-#include <cerrno>
-
-#include "core/os/fs.h"
 #include "core/os/net.h"
-#include "core/os/owned_fd.h"
-#include "core/os/spawn.h"
+#include "core/os/output_of.h"
 #include "launcher/start/paths.h"
 
 namespace antdt::launcher {
 namespace {
 
-// The standard output of `scontrol ARGUMENTS`.
-Result<std::string> scontrol(std::vector<std::string> arguments, const std::string& directory) {
-  const std::string path = directory + "/scontrol";
-  const OwnedFd out(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!out.is_open()) return fail_errno(ErrorKind::kIo, errno, "cannot write " + path);
-  Spawn what;
-  what.program = "scontrol";
-  what.arguments = std::move(arguments);
-  what.standard_output = out.get();
-  what.standard_error = out.get();
-  what.dies_with_us = true;
-  ANTDT_TRY(const Spawned started, spawn(what));
-  int status = 0;
-  while (::waitpid(started.pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  ANTDT_TRY(std::string text, read_file(path));
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return text;
+constexpr Duration kPatience = std::chrono::seconds(60);  // with a busy slurmctld
+constexpr std::size_t kMostBytes = 64 << 20;              // a node takes about one KiB
+
+// What `scontrol ARGUMENTS` writes.
+Result<std::string> scontrol(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "scontrol");
+  auto text = output_of(arguments, kPatience, kMostBytes);
+  if (text) return text;
   return fail(ErrorKind::kUnreachable,
-              "scontrol cannot tell the nodes of this allocation: {}Is it still there (squeue)?",
-              text);
+              "the nodes of this allocation are not known: {}. Is it still there (squeue)?",
+              text.error().message);
 }
 
 // The numeric address of a node.
@@ -59,14 +44,13 @@ Status find_slurm() {
   return {};
 }
 
-Result<std::vector<LentNode>> nodes_of(const Allocation& allocation, const std::string& directory) {
-  ANTDT_TRY(const std::string names,
-            scontrol({"show", "hostnames", allocation.node_list}, directory));
+Result<std::vector<LentNode>> nodes_of(const Allocation& allocation) {
+  ANTDT_TRY(const std::string names, scontrol({"show", "hostnames", allocation.node_list}));
   ANTDT_TRY(const auto cpus, cpus_by_name(allocation, names));
   ANTDT_TRY(const std::string job,
-            scontrol({"--oneliner", "show", "job", std::to_string(allocation.job)}, directory));
+            scontrol({"--oneliner", "show", "job", std::to_string(allocation.job)}));
   ANTDT_TRY(const std::string present, present_nodes(job));
-  ANTDT_TRY(const std::string text, scontrol({"--oneliner", "show", "node", present}, directory));
+  ANTDT_TRY(const std::string text, scontrol({"--oneliner", "show", "node", present}));
   ANTDT_TRY(const std::vector<SlurmNode> found, read_nodes(text));
   std::vector<LentNode> nodes;
   for (const SlurmNode& node : found) {

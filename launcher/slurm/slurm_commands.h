@@ -17,9 +17,7 @@ struct LentNode {
   std::string address;  // numeric
   std::uint32_t cpus = 0;
 };
-// The nodes that the allocation has now, in the order in which Slurm lists them. `directory`: for
-// the output of scontrol.
-[[nodiscard]] Result<std::vector<LentNode>> nodes_of(const Allocation& allocation,
-                                                     const std::string& directory);
+// The nodes that the allocation has now, in the order in which Slurm lists them.
+[[nodiscard]] Result<std::vector<LentNode>> nodes_of(const Allocation& allocation);
 
 }  // namespace antdt::launcher

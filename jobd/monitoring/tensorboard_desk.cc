@@ -49,7 +49,9 @@ void TensorboardDesk::open() {
       fmt::format("{}/events.out.tfevents.{:010.0f}.{}.{}", directory, now, shell_.config.job.id,
                   shell_.turns.incarnation()),
       kMostBytesOfCurves);
-  if (shell_.options.is_restart) scalars_.skip_past(shell_.report());
+  // Only what stood by begins on a host without the files of earlier incarnations.
+  const bool is_first = shell_.turns.incarnation() == Incarnation{1} || shell_.options.standby;
+  if (!is_first) scalars_.skip_past(shell_.report());
   write(metrics::event_file_head(now));
 }
 

@@ -3,9 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <sstream>
-
 #include "core/os/fs.h"
+#include "tests/report_page.h"
 
 namespace antdt::report {
 namespace {
@@ -250,37 +249,11 @@ TEST(BillTest, ItsTableHasEveryChargeThatMatters) {
   EXPECT_NE(table.sums.front().find("lost"), std::string::npos);
 }
 
-// The fields that docs/reports.md describes under a heading, and those of a struct.
-struct Names {
-  std::vector<std::string> names;
-  template <class T>
-  void operator()(const char* name, const T&) {
-    names.emplace_back(name);
-  }
-};
-template <class T>
-std::vector<std::string> names_of() {
-  Names names;
-  const T value;
-  T::fields(value, names);
-  return names.names;
-}
-std::vector<std::string> described(const std::string& page, const std::string& heading) {
-  std::vector<std::string> names;
-  std::istringstream lines(page);
-  bool inside = false;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("## ")) inside = line == "## " + heading;
-    if (inside && line.starts_with("| `")) names.push_back(line.substr(3, line.find('`', 3) - 3));
-  }
-  return names;
-}
-
 TEST(BillTest, ThePageForUsersNamesEachField) {
   const auto page = read_file(ANTDT_SOURCE_DIR "/docs/reports.md");
   ASSERT_TRUE(page) << page.error().message;
-  EXPECT_EQ(described(*page, "Bill"), names_of<Bill>());
-  EXPECT_EQ(described(*page, "Charge"), names_of<Charge>());
+  EXPECT_EQ(told(*page, "Bill"), names_of<Bill>());
+  EXPECT_EQ(told(*page, "Charge"), names_of<Charge>());
 }
 
 }  // namespace

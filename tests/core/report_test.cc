@@ -3,13 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <regex>
-#include <sstream>
 
 #include "core/os/fs.h"
 #include "core/report/job_report.h"
 #include "core/report/json.h"
 #include "core/report/states.h"
+#include "tests/report_page.h"
 
 namespace antdt::report {
 namespace {
@@ -92,44 +91,6 @@ TEST(Report, FieldsThatNobodyKnowsAreIgnoredAndThoseThatCameLaterMayBeMissing) {
   s["workers"][0]["colour"] = "blue";
   s.erase("disk_trouble");
   EXPECT_TRUE(from_json<Status>(s.dump()));
-}
-
-// Names of a struct's fields, in their order.
-struct Names {
-  std::vector<std::string> names;
-  template <class T>
-  void operator()(const char* name, const T&) {
-    names.emplace_back(name);
-  }
-  template <class T>
-  void if_any(const char* name, const T&) {
-    names.emplace_back(name);
-  }
-  template <class T>
-  void later(const char* name, const T&) {
-    names.emplace_back(name);
-  }
-};
-template <class T>
-std::vector<std::string> names_of() {
-  Names names;
-  const T value;
-  T::fields(value, names);
-  return names.names;
-}
-
-// The rows of the table under a heading of docs/reports.md.
-std::vector<std::string> told(const std::string& page, const std::string& heading) {
-  std::vector<std::string> names;
-  std::istringstream lines(page);
-  bool inside = false;
-  const std::regex row(R"(^\| `([a-z_0-9]+)` \|.*)");
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("## ")) inside = line == "## " + heading;
-    std::smatch match;
-    if (inside && std::regex_match(line, match, row)) names.push_back(match[1]);
-  }
-  return names;
 }
 
 TEST(Report, ThePageForUsersNamesEachField) {

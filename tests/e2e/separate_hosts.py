@@ -52,9 +52,14 @@ def run_inside(test, file, name, timeout=600):
         test.skipTest("is inside already")
     if (reason := why_not()) is not None:
         test.skipTest(reason)
+    run_unshared(test, ["-rnm"], file, name, INSIDE, timeout)
+
+
+def run_unshared(test, flags, file, name, inside, timeout):
+    """Runs a class of a file's tests under unshare, with the variable `inside` set."""
     process = subprocess.Popen(
-        ["unshare", "-rnm", sys.executable, file, "-v", name],
-        env=dict(os.environ, **{INSIDE: "1"}), stdout=subprocess.PIPE,
+        ["unshare", *flags, sys.executable, file, "-v", name],
+        env=dict(os.environ, **{inside: "1"}), stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, start_new_session=True)
     try:
         out, _ = process.communicate(timeout=timeout)

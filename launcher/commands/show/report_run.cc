@@ -73,10 +73,8 @@ Status report_run(const ReportOptions& options) {
 
 void add_report(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<ReportOptions>();
-  CLI::App* command = app.add_subcommand("report",
-                                         "Write a page with each worker's batch and speed over "
-                                         "time, what happened, where time was lost, "
-                                         "and what would have saved it");
+  CLI::App* command =
+      app.add_subcommand("report", "Write a page: speeds, events, where time was lost");
   command->add_option("RUN", options->run, kJobHelp)->required();
   CLI::Option* out =
       command

@@ -5,9 +5,7 @@ their own (cluster.py)."""
 import itertools
 import json
 import os
-import signal
 import subprocess
-import sys
 import time
 import unittest
 
@@ -15,6 +13,7 @@ import shared  # noqa: F401 (finds what follows)
 import cluster
 import tally
 from harness import ANTDT, HAS_TRAINER, SOURCE, await_true
+from separate_hosts import run_unshared
 
 INSIDE = "ANTDT_TEST_SLURM"
 PAGE = SOURCE / "docs" / "operations" / "slurm.md"
@@ -29,17 +28,7 @@ def run_inside(test, file, name, timeout=600):
         test.skipTest(reason)
     if not HAS_TRAINER:
         test.skipTest("built without the trainer")
-    process = subprocess.Popen(
-        ["unshare", "-nmu", "--propagation", "private", sys.executable, file, "-v", name],
-        env=dict(os.environ, **{INSIDE: "1"}), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, start_new_session=True)
-    try:
-        out, _ = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        raise
-    print(out)
-    test.assertEqual(process.returncode, 0, out)
+    run_unshared(test, ["-nmu", "--propagation", "private"], file, name, INSIDE, timeout)
 
 
 @unittest.skipUnless(INSIDE in os.environ, "runs in namespaces of its own only")

@@ -103,7 +103,7 @@ class Watcher {
   bool check_end(MonoTime now) {
     if (jobd_.goes_through_agent()) {
       if (!refused_ && now - heard_ < kGone) return false;
-      result_ = WatchEnd{0, true};
+      result_ = WatchEnd{0, status_.incarnation != 0};
       return true;
     }
     const bool daemon = FileLock::owner(options_.run_dir + "/jobd.lock").has_value();

@@ -41,8 +41,10 @@ struct WatchOptions {
 };
 
 struct WatchEnd {
-  int signal = 0;        // the signal that ended the watching; 0: the job has ended
-  bool is_away = false;  // through an agent: it does not lead to the job's daemon any more
+  // the signal that ended the watching; 0: the job has ended or, through an agent, that does not
+  // lead to the job's daemon any more
+  int signal = 0;
+  bool has_heard = false;  // the job's daemon had answered
 };
 
 // Blocks SIGINT, SIGTERM and SIGHUP until watch() handles them. To be called before anything is

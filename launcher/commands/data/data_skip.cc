@@ -8,6 +8,7 @@
 #include "core/os/fs.h"
 #include "core/wire/operator_messages.h"
 #include "launcher/commands/commands.h"
+#include "launcher/commands/operate/elsewhere.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/show/runs.h"
 #include "launcher/start/skips.h"
@@ -80,7 +81,7 @@ Status skip_later(const DataSkipOptions& options, const std::string& run_dir,
 Status skip(const DataSkipOptions& options) {
   ANTDT_TRY(const launcher::SkipRange range, launcher::parse_skip_range(options.range));
   ANTDT_TRY(const std::string run_dir, find_job(options.run));
-  if (state_of(run_dir) == RunState::kRunning) return skip_now(options, range);
+  if (present_state(run_dir) == RunState::kRunning) return skip_now(options, range);
   return skip_later(options, run_dir, range);
 }
 

@@ -13,6 +13,7 @@
 
 #include "core/os/owned_fd.h"
 #include "jobd/disk/run_journal.h"
+#include "launcher/commands/operate/elsewhere.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/show/runs.h"
 #include "launcher/view/worker_logs.h"
@@ -109,7 +110,7 @@ void put_accounts(ReportSources& sources, const std::string& run_dir) {
 }
 
 void put_status(ReportSources& sources, const std::string& run_dir) {
-  if (state_of(run_dir) != RunState::kRunning) return;
+  if (present_state(run_dir) != RunState::kRunning) return;
   auto job = reach(run_dir);
   if (!job) {
     sources.left_out.push_back("status: " + job.error().message);

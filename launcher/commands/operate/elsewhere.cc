@@ -27,6 +27,11 @@ RunState state_elsewhere(const std::string& run_dir) {
   return fetch_summary(*journal, run_dir) ? RunState::kEnded : RunState::kBrokenOff;
 }
 
+RunState present_state(const std::string& run_dir) {
+  const RunState here = state_of(run_dir);
+  return here == RunState::kBrokenOff ? state_elsewhere(run_dir) : here;
+}
+
 Status check_not_elsewhere(const std::string& run_dir) {
   const auto journal = jobd::RunJournal::of_run(run_dir);
   const std::string holder = journal ? journal->holder_elsewhere() : "";
@@ -44,6 +49,7 @@ Result<RunningJob> reach_elsewhere(const std::string& run_dir) {
     auto found = [&]() -> Result<RunningJob> {
       ANTDT_TRY(RunningJob job, reach_through({agent, config.cluster.keys}, config.job.id));
       ANTDT_TRY([[maybe_unused]] const auto status, job.link.status(0, kOneOfThemAnswers));
+      job.place = RunningJob::Place::kElsewhere;
       job.run_dir = run_dir;
       return job;
     }();

@@ -16,6 +16,9 @@ namespace antdt::cli {
 // if etcd does not answer.
 [[nodiscard]] RunState state_elsewhere(const std::string& run_dir);
 
+// Of any run: whether it runs here or elsewhere, or has ended.
+[[nodiscard]] RunState present_state(const std::string& run_dir);
+
 // kUnreachable if a job daemon elsewhere has the run's job; the message names its host.
 [[nodiscard]] Status check_not_elsewhere(const std::string& run_dir);
 

@@ -25,17 +25,20 @@ Result<RunningJob> reach_through(const ThroughAgent& through, const std::string&
                                             launcher::absolute_path(through.keys, "."), job));
   launcher::RunControl control;
   control.job = job;
-  return RunningJob{job, std::move(control), std::move(context), std::move(link), through};
+  return RunningJob{RunningJob::Place::kUnknown,
+                    job,
+                    std::move(control),
+                    std::move(context),
+                    std::move(link),
+                    through};
 }
 
 Result<RunningJob> reach(const std::string& job, const ThroughAgent& through) {
   if (through.wanted()) return reach_through(through, job);
   ANTDT_TRY(std::string run_dir, find_job(job));
-  RunState state = state_of(run_dir);
-  if (state == RunState::kBrokenOff) {
-    state = state_elsewhere(run_dir);
-    if (state == RunState::kRunning) return reach_elsewhere(run_dir);
-  }
+  const RunState here = state_of(run_dir);
+  const RunState state = here == RunState::kBrokenOff ? state_elsewhere(run_dir) : here;
+  if (state == RunState::kRunning && here != state) return reach_elsewhere(run_dir);
   if (state == RunState::kEnded) {
     return fail(ErrorKind::kUsage, "the run in {} has ended: antdt status {} shows how", run_dir,
                 run_dir);
@@ -49,14 +52,21 @@ Result<RunningJob> reach(const std::string& job, const ThroughAgent& through) {
   ANTDT_TRY(launcher::RunControl control, launcher::read_control(run_dir));
   auto context = std::make_unique<transport::Context>();
   ANTDT_TRY(launcher::JobLink link, launcher::JobLink::open(*context, control.jobd_socket));
-  return RunningJob{std::move(run_dir), std::move(control), std::move(context), std::move(link)};
+  return RunningJob{RunningJob::Place::kHere, std::move(run_dir), std::move(control),
+                    std::move(context), std::move(link)};
 }
 
 RunState state_of(const RunningJob& job) {
-  if (!job.through.wanted()) return state_of(job.run_dir);
-  if (job.run_dir != job.control.job) return state_elsewhere(job.run_dir);
-  const auto here = is_there(job.through, job.control.job);
-  return here && *here ? RunState::kRunning : RunState::kBrokenOff;
+  switch (job.place) {
+    case RunningJob::Place::kHere:
+      return state_of(job.run_dir);
+    case RunningJob::Place::kElsewhere:
+      return state_elsewhere(job.run_dir);
+    case RunningJob::Place::kUnknown:
+      break;
+  }
+  const auto there = is_there(job.through, job.control.job);
+  return there && *there ? RunState::kRunning : RunState::kBrokenOff;
 }
 
 Result<report::Status> status_of(RunningJob& job) {
@@ -65,8 +75,7 @@ Result<report::Status> status_of(RunningJob& job) {
     return launcher::parse_status(answer.status_json);
   };
   auto status = ask();
-  const bool may_be_reached_again = job.through.wanted() && job.run_dir != job.control.job;
-  if (status || !may_be_reached_again) return status;
+  if (status || job.place != RunningJob::Place::kElsewhere) return status;
   auto again = reach_elsewhere(job.run_dir);
   if (!again) return status;
   job = std::move(*again);

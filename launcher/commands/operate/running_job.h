@@ -16,7 +16,13 @@
 namespace antdt::cli {
 
 struct RunningJob {
-  std::string run_dir;  // the job's id, if only that and an agent are known
+  enum class Place {
+    kHere,       // its daemon runs on this host
+    kElsewhere,  // it goes on elsewhere, and its run directory is here
+    kUnknown,    // only its id and an agent that leads to it are known
+  };
+  Place place = Place::kHere;
+  std::string run_dir;  // kUnknown: the job's id
   launcher::RunControl control;
   std::unique_ptr<transport::Context> context;  // must outlive the link
   launcher::JobLink link;

@@ -45,6 +45,7 @@ Result<int> attach_through(const AttachOptions& options) {
     watch.signals_stop = false;
     ANTDT_TRY(const launcher::WatchEnd end, launcher::watch(std::move(job.link), watch));
     if (end.signal != 0) return 128 + end.signal;
+    if (end.has_heard) seen = clock.now();
     std::this_thread::sleep_for(kTriedAgainEvery);
   }
   return fail(ErrorKind::kUnreachable, "no daemon of job {} is connected to {}", options.run,

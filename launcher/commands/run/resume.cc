@@ -29,12 +29,10 @@ namespace {
 bool is_there(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 Status check_ended(const std::string& run_dir) {
-  RunState state = state_of(run_dir);
-  if (state == RunState::kBrokenOff) {
+  if (state_of(run_dir) == RunState::kBrokenOff) {
     ANTDT_RETURN_IF_ERROR(check_not_elsewhere(run_dir));
-    state = state_elsewhere(run_dir);
   }
-  if (state == RunState::kRunning) {
+  if (present_state(run_dir) == RunState::kRunning) {
     return fail(ErrorKind::kUsage, "the run in {} still runs: watch it with antdt attach {}",
                 run_dir, run_dir);
   }

@@ -60,8 +60,8 @@ namespace {
 
 launcher::WatchOptions options_of(const WatchRun& run) {
   std::FILE* const out = talk(run.json);
-  return {run.run_dir,      run.control,    run.stop_grace, out, ::isatty(::fileno(out)) == 1,
-          run.signals_stop, run.lent, operator_name()};
+  return {run.run_dir,      run.control, run.stop_grace, out, ::isatty(::fileno(out)) == 1,
+          run.signals_stop, run.lent,    operator_name()};
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ Result<int> watch_elsewhere(const WatchRun& run) {
     std::fflush(talk(run.json));
     ANTDT_TRY(const launcher::WatchEnd end, launcher::watch(std::move(job->link), options_of(run)));
     if (end.signal != 0) return 128 + end.signal;
-    seen = clock.now();
+    if (end.has_heard) seen = clock.now();
   }
 }
 

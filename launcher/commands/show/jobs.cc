@@ -8,6 +8,7 @@
 
 #include "core/os/fs.h"
 #include "launcher/commands/commands.h"
+#include "launcher/commands/operate/elsewhere.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/operate/through_agent.h"
 #include "launcher/commands/show/runs.h"
@@ -55,9 +56,10 @@ void fill_ended(Row& row) {
 Row row_of(const KnownRun& run) {
   Row row;
   row.run = run;
-  if (run.state == RunState::kRunning) {
+  row.run.state = present_state(run.run_dir);
+  if (row.run.state == RunState::kRunning) {
     fill_running(row);
-  } else if (run.state == RunState::kEnded) {
+  } else if (row.run.state == RunState::kEnded) {
     fill_ended(row);
   } else {
     row.state = "broken off";

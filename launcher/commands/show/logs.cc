@@ -11,6 +11,7 @@
 
 #include "core/os/fs.h"
 #include "launcher/commands/commands.h"
+#include "launcher/commands/operate/elsewhere.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/show/host_logs.h"
 #include "launcher/commands/show/runs.h"
@@ -44,7 +45,7 @@ struct Processes {
   std::vector<report::ServerStatus> servers;
 };
 Result<Processes> processes_of(const std::string& run_dir) {
-  if (state_of(run_dir) == RunState::kRunning) {
+  if (present_state(run_dir) == RunState::kRunning) {
     ANTDT_TRY(RunningJob job, reach(run_dir));
     ANTDT_TRY(report::Status status, status_of(job));
     return Processes{std::move(status.workers), std::move(status.servers)};

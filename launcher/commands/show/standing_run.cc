@@ -18,7 +18,8 @@ Result<RunningJob> reach_without_files(const std::string& name) {
     control.jobd_socket = agent.socket_dir + "/jobd.sock";
     auto context = std::make_unique<transport::Context>();
     ANTDT_TRY(launcher::JobLink link, launcher::JobLink::open(*context, control.jobd_socket));
-    return RunningJob{agent.run_dir, std::move(control), std::move(context), std::move(link)};
+    return RunningJob{RunningJob::Place::kHere, agent.run_dir, std::move(control),
+                      std::move(context), std::move(link)};
   }
   return fail(
       ErrorKind::kUnreachable,

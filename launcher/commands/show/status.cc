@@ -113,10 +113,9 @@ Status print_status(const StatusOptions& options) {
   }
   if (!*found) return tl::unexpected<Error>(found->error());
   const std::string run_dir = (*found)->run_dir;
-  if ((*found)->state == RunState::kEnded) return print_ended(run_dir, options.json);
-  if ((*found)->state == RunState::kBrokenOff && state_elsewhere(run_dir) == RunState::kEnded) {
-    return print_ended(run_dir, options.json);
-  }
+  RunState state = (*found)->state;
+  if (state == RunState::kBrokenOff) state = state_elsewhere(run_dir);
+  if (state == RunState::kEnded) return print_ended(run_dir, options.json);
   ANTDT_TRY(RunningJob job, reach(run_dir));
   return print_again(job, options);
 }

@@ -130,13 +130,27 @@ class LostLauncher(SeparateHosts):
         self.assertIn("goes on elsewhere: the job daemon on host ", refused.stderr)
         explained = self.antdt("explain", run_dir)
         self.assertEqual(explained.returncode, 0, explained.stderr)
+        watcher = self.attached_through(self.b, run_dir)
         self.assert_operated_through_any_agent(run_dir)
         out, err = process.communicate(timeout=180)
         self.assertEqual(process.returncode, 0, out + err)
         self.assertIn("the job goes on elsewhere", out)
         self.assert_ends_exactly(host, run_dir, generations=3)  # w1 has left, and is back
+        seen, why = watcher.communicate(timeout=60)
+        self.assertIn("epoch 2", seen)
+        self.assertEqual(watcher.returncode, 3, why)
+        self.assertIn("does not have job", why)
         ended = self.antdt("status", run_dir)
         self.assertIn("done", ended.stdout, "the summary came from etcd")
+
+    def attached_through(self, host, run_dir):
+        """A user on that host watches the job, whose id and agent are all that is known there."""
+        job = json.loads(self.antdt("status", run_dir, "--json").stdout)["job"]
+        watcher = subprocess.Popen(
+            [*host.enter(), ANTDT, "attach", job, "--agent", host.endpoint, "--keys", self.dir / "keys"],
+            env=host.env, cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (watcher.poll() is None and watcher.kill(), watcher.communicate()))
+        return watcher
 
     def assert_operated_through_any_agent(self, run_dir):
         """Requests by the job's id alone, from hosts without the run's files, reach the daemon."""

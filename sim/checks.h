@@ -16,6 +16,7 @@
 //   program skips     the accounts have exactly the records that the program skipped in the
 //                     steps of a model: when a generation settles, in a checkpoint and at
 //                     the end
+//   asked             a job stops only if an operator asked it to
 //   accounts          at the end every record was trained once in each epoch, or
 //                     skipped
 //   promise           for servers that promise less than exactly once: if some rows of a

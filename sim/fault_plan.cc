@@ -290,7 +290,7 @@ void FaultPlan::wish() {
     return daemon->skip(from, to);
   }
   world_.say("operator: stop");
-  daemon->feed_soon(ctl::lifecycle::StopRequested{"a test", rng_.time({}, seconds(3))});
+  on_.daemons.stop_asked(rng_.time({}, seconds(3)));
 }
 
 void FaultPlan::end() {

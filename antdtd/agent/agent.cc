@@ -161,6 +161,8 @@ void Agent::run(const supervision::SignalProcess& effect) {
   runner_->signal(effect.key, effect.force);
 }
 
+void Agent::run(const supervision::MarkOrphaned& effect) { runner_->mark_orphaned(effect.key); }
+
 void Agent::run(const supervision::ReportStarted& effect) {
   daemons_->send_or_drop(effect.key.job, wire::make_packet(envelope_of(effect.key, effect.seq),
                                                            wire::ProcessStarted{effect.pid}));
@@ -176,7 +178,7 @@ void Agent::run(const supervision::ReportExit& effect) {
       effect.key.job,
       wire::make_packet(envelope_of(effect.key),
                         wire::ProcessExited{status.code, status.signal, status.error,
-                                            status.last_lines, status.oom}));
+                                            status.last_lines, status.oom, status.orphaned}));
 }
 
 void Agent::run(const supervision::RefuseStart& effect) {

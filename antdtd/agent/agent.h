@@ -73,6 +73,7 @@ class Agent {
   void run(const supervision::LaunchProcess& effect);
   void run(const supervision::SignalProcess& effect);
   void run(const supervision::ReportStarted& effect);
+  void run(const supervision::MarkOrphaned& effect);
   void run(const supervision::ReportExit& effect);
   void run(const supervision::RefuseStart& effect);
   void run(const supervision::ForgetProcess& effect);

@@ -313,7 +313,20 @@ void ProcessRunner::shim_ended(const ProcessKey& key) {
   handlers_.on_ended(key, status);
 }
 
+void ProcessRunner::mark_orphaned(const ProcessKey& key) const {
+  const Status marked = write_file_atomic(orphaned_file(store_.directory(key)), "", 0600);
+  if (!marked) log_warn("{}: {}", describe(key), marked.error().message);
+}
+
 ExitStatus ProcessRunner::exit_of(const ProcessKey& key, const std::string& otherwise) const {
+  ExitStatus status = recorded_exit(key, otherwise);
+  // A process that had done its work before the signal reached it is none.
+  const bool marked = access(orphaned_file(store_.directory(key)).c_str(), F_OK) == 0;
+  if (marked && status.code != 0) status.orphaned = true;
+  return status;
+}
+
+ExitStatus ProcessRunner::recorded_exit(const ProcessKey& key, const std::string& otherwise) const {
   ExitStatus unknown;
   unknown.signal = SIGKILL;  // a worker is killed with its shim
   const Result<std::string> text = read_exit(key);

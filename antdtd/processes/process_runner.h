@@ -51,6 +51,8 @@ class ProcessRunner {
   // (kJobDaemon) gets the agent's own. If the start fails, it is reported as an end.
   void launch(const ProcessKey& key, StartRequest start);
   void signal(const ProcessKey& key, Force force);
+  // Durable when it returns: if the process does not end with code 0, its end is an orphan's.
+  void mark_orphaned(const ProcessKey& key) const;
   void forget(const ProcessKey& key);
   // Signals the process of that pid if it belongs to the owner of the job; what a user's shim
   // writes is not trusted.
@@ -96,6 +98,7 @@ class ProcessRunner {
   void shim_ended(const ProcessKey& key);
   void later(std::function<void()> call);
   [[nodiscard]] ExitStatus exit_of(const ProcessKey& key, const std::string& otherwise) const;
+  [[nodiscard]] ExitStatus recorded_exit(const ProcessKey& key, const std::string& otherwise) const;
   // Ends what a shim could not end because it was killed itself.
   void clean_up_after_shim(const ProcessKey& key) const;
   void claim_all();

@@ -211,6 +211,21 @@ void Supervision::stop_all(const std::string& name, Job& job, Turn& turn) {
   }
 }
 
+// What was being stopped already was stopped by the job daemon's order.
+void Supervision::stop_orphans(const std::string& name, Job& job, Turn& turn) {
+  for (auto& [member, process] : job.processes) {
+    const ProcessKey key{name, member};
+    if (process.phase == Phase::kWaiting) {
+      ExitStatus status = ended_by(SIGTERM, "stopped before it was started");
+      status.orphaned = true;
+      end(key, process, std::move(status), turn);
+    } else if (process.phase == Phase::kLaunching || process.phase == Phase::kRunning) {
+      turn.add(MarkOrphaned{key});
+      stop(key, process, times_.leftover_grace, turn);
+    }
+  }
+}
+
 // ------------------------------------------------------------------- ending
 
 void Supervision::on(const ProcessEnded& e, Turn& turn) {
@@ -312,7 +327,7 @@ void Supervision::advance_job(const std::string& name, Job& job, Turn& turn) {
         WriteToLog{fmt::format("job {}: its daemon has been silent for {:.1f} s: its "
                                "processes here are stopped",
                                name, to_seconds(silence))});
-    stop_all(name, job, turn);
+    stop_orphans(name, job, turn);
   }
   if (!job.has_live() && silence >= times_.forget_after) job.standing = Standing::kOver;
 }

@@ -114,6 +114,11 @@ struct SignalProcess {
   ProcessKey key;
   Force force;
 };
+// Its end will be that of an orphan. This is durable before the process is signalled, so that a
+// later agent does not take its end for the program's own wish.
+struct MarkOrphaned {
+  ProcessKey key;
+};
 struct ReportStarted {
   ProcessKey key;
   std::uint32_t pid = 0;
@@ -139,8 +144,8 @@ struct ForgetJob {
 struct WriteToLog {
   std::string text;
 };
-using Effect = std::variant<LaunchProcess, SignalProcess, ReportStarted, ReportExit, RefuseStart,
-                            ForgetProcess, ForgetJob, WriteToLog>;
+using Effect = std::variant<LaunchProcess, SignalProcess, MarkOrphaned, ReportStarted, ReportExit,
+                            RefuseStart, ForgetProcess, ForgetJob, WriteToLog>;
 using Effects = std::vector<Effect>;
 
 struct SupervisionTimes {
@@ -220,6 +225,7 @@ class Supervision {
   void retire_older(const std::string& name, Job& job, Member newer, Turn& turn);
   void stop(const ProcessKey& key, Process& process, Duration grace, Turn& turn);
   void stop_all(const std::string& name, Job& job, Turn& turn);
+  void stop_orphans(const std::string& name, Job& job, Turn& turn);
   void raise_force(const ProcessKey& key, Process& process, Turn& turn);
   void end(const ProcessKey& key, Process& process, ExitStatus status, Turn& turn);
   void launch_waiting(const std::string& name, Job& job, WorkerId worker, Turn& turn);

@@ -39,6 +39,9 @@ struct ExitStatus {
   std::string error;
   std::string last_lines;  // the end of its standard error, at most kLastLinesBytes
   std::string oom{};       // evidence that memory ran out; empty: none
+  // Its agent or its shim ended it, because the one that it depends on was silent for its orphan
+  // timeout: the job's daemon, or the agent.
+  bool orphaned = false;
   bool operator==(const ExitStatus&) const = default;
 };
 inline constexpr std::size_t kLastLinesBytes = 4096;

@@ -158,6 +158,7 @@ class Shim {
     [[maybe_unused]] const bool err_written =
         err_.finish(std::max(Duration::zero(), until - clock_.now()));
     status_->last_lines = err_.last_lines();
+    status_->orphaned = unclaimed_;
     status_->oom = oom_evidence(*status_, memory_events(cgroup_));
     remove_cgroup(cgroup_, kCgroupPatience);
     return *status_;
@@ -183,7 +184,7 @@ class Shim {
     claim_.look(now);
     if (claim_.abandoned(now)) {
       err_.say("[antdt: no agent has claimed this process: killed]\n");
-      killing_ = true;
+      unclaimed_ = killing_ = true;
     } else {
       agent_.tend(claim_.unclaimed(now), now);
     }
@@ -246,6 +247,7 @@ class Shim {
   KillRounds rounds_;
   bool terminating_ = false;
   bool killing_ = false;
+  bool unclaimed_ = false;  // why it is killed
   bool nobody_left_ = false;
 };
 

@@ -63,7 +63,11 @@ std::string format_exit(const ExitStatus& status) {
   } else {
     first = fmt::format("code {}", status.code);
   }
-  if (!status.oom.empty() && status.error.empty()) first += " oom " + status.oom;
+  if (status.orphaned) {
+    first += " orphaned";
+  } else if (!status.oom.empty() && status.error.empty()) {
+    first += " oom " + status.oom;
+  }
   std::replace(first.begin(), first.end(), '\n', ' ');
   return first + "\n" + status.last_lines;
 }
@@ -94,6 +98,7 @@ Result<ExitStatus> parse_exit(std::string_view text) {
   }
   *field = *number;
   if (after("oom ")) status.oom = std::string(first);
+  status.orphaned = first == "orphaned";
   return status;
 }
 

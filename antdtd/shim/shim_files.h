@@ -10,8 +10,9 @@
 //           or if `exit` is there or the file has been removed)
 //   claim   the agent touches it every kClaimPeriod; if it was not touched for
 //           the orphan timeout, the shim kills everything and itself
+//   orphaned  there (and empty) if the agent ends the process because the job's daemon is silent
 //   exit    how the worker ended, synced and renamed into place: a first line
-//           "code <n>", "signal <n>" or "error <text>", after a number also
+//           "code <n>", "signal <n>" or "error <text>", after a number also " orphaned" or
 //           " oom <evidence>", then the last lines of its standard error. Until then
 //           it is exit.part, which the agent makes so that it may read it
 // For another user's process, `pid`, `claim` and `exit` are in the subdirectory `own`
@@ -46,6 +47,7 @@ struct PidFile {
 [[nodiscard]] inline std::string cgroup_file(const std::string& dir) { return dir + "/cgroup"; }
 [[nodiscard]] inline std::string pid_file(const std::string& dir) { return dir + "/pid"; }
 [[nodiscard]] inline std::string claim_file(const std::string& dir) { return dir + "/claim"; }
+[[nodiscard]] inline std::string orphaned_file(const std::string& dir) { return dir + "/orphaned"; }
 [[nodiscard]] inline std::string exit_file(const std::string& dir) { return dir + "/exit"; }
 
 [[nodiscard]] inline std::string exit_part_file(const std::string& dir) {

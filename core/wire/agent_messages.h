@@ -114,12 +114,16 @@ struct ProcessExited {
   std::string error;
   std::string last_lines;  // end of its standard error, at most 4 KiB
   std::string oom;         // evidence that memory ran out ("cgroup: 1 oom_kill"); empty: none
+  // Its host ended it, because the job's daemon, or the host's agent, was silent for the orphan
+  // timeout.
+  bool orphaned = false;
   ANTDT_MESSAGE("process-exited") {
     v("code", m.code);
     v("signal", m.signal);
     v("error", m.error);
     v("last_lines", m.last_lines);
     v("oom", m.oom);
+    v("orphaned", m.orphaned);
   }
 };
 

@@ -103,9 +103,11 @@ void Failing::replace(WorkerProcess& worker, FailureClass cls) {
   if (in_gang_stop) cls = life_.incidents.class_in_gang(cls, worker, life_.seconds());
   const bool never = cls == FailureClass::kConfiguration || cls == FailureClass::kNeverAgain ||
                      life_.spec.restart == Restart::kNever || life_.spec.external;
-  const bool granted = never || in_gang_stop || life_.incidents.take_budget(cls);
+  // It is nobody's fault here that the job daemon was away.
+  const bool orphaned = cls == FailureClass::kOrphaned;
+  const bool granted = never || in_gang_stop || orphaned || life_.incidents.take_budget(cls);
   record_failure(worker, cls);
-  if (cls != FailureClass::kCollective && cls != FailureClass::kHost) {
+  if (cls != FailureClass::kCollective && cls != FailureClass::kHost && !orphaned) {
     life_.hosts.failed_on(worker.place.host, life_.seconds());
   }
   if (never || !granted) {
@@ -166,7 +168,7 @@ Outcome Failing::outcome_of_failures() const {
     if (own) outcome.exit_class = ExitClass::kProgram;
     outcome.code = own ? 1 : 2;
     outcome.resumable = false;
-  } else if (cls == FailureClass::kHost) {
+  } else if (cls == FailureClass::kHost || cls == FailureClass::kOrphaned) {
     outcome.code = 3;
   } else if (cls == FailureClass::kNeverAgain) {
     outcome.resumable = false;

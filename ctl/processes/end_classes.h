@@ -24,10 +24,11 @@ enum class FailureClass : std::uint8_t {
   kResumable,      // exit code 75: it wants the job to stop and go on later
   kAsked,          // ended as it was asked to
   kNone,           // exit code 0
+  kOrphaned,       // ended by its host, because the job daemon was silent for too long
 };
 constexpr auto names_of(FailureClass) {
   return names("configuration", "never-again", "host", "oom", "program", "signal", "hang",
-               "collective", "resumable", "asked", "none");
+               "collective", "resumable", "asked", "none", "orphaned");
 }
 
 // Why a job ended: the class of the failure that ended it, or one of those that no process has.
@@ -43,6 +44,7 @@ enum class ExitClass : std::uint8_t {
   kResumable,
   kAsked,
   kNone,
+  kOrphaned,
   kDone,
   kStopped,
   kData,        // records cannot be trained, or hosts do not have the same data
@@ -59,7 +61,8 @@ constexpr auto names_of(ExitClass) {
   return all;
 }
 [[nodiscard]] constexpr ExitClass exit_class_of(FailureClass cls) {
-  static_assert(static_cast<int>(ExitClass::kNone) == static_cast<int>(FailureClass::kNone));
+  static_assert(static_cast<int>(ExitClass::kOrphaned) ==
+                static_cast<int>(FailureClass::kOrphaned));
   return static_cast<ExitClass>(cls);
 }
 

@@ -23,6 +23,7 @@ bool ends_as_asked(const WorkerProcess& w) {
 FailureClass classify(const WorkerProcess& w, bool made_progress) {
   if (w.hung()) return FailureClass::kHang;
   if (ends_as_asked(w)) return FailureClass::kAsked;
+  if (w.orphaned) return FailureClass::kOrphaned;
   if (!w.error.empty()) return FailureClass::kConfiguration;
   if (!w.oom.empty()) return FailureClass::kOom;
   if (w.signal != 0) return FailureClass::kSignal;
@@ -47,6 +48,9 @@ bool records_are_suspect(const WorkerProcess& w, FailureClass cls) {
 
 std::string describe_exit(const WorkerProcess& w) {
   if (w.hung()) return fmt::format("was ended because it hung: {}", w.error);
+  if (w.orphaned) {
+    return "was ended by its host, which had not heard the job daemon for failure.orphan_timeout";
+  }
   if (!w.error.empty()) return fmt::format("could not be executed: {}", w.error);
   if (!w.oom.empty()) return fmt::format("ran out of memory ({})", w.oom);
   if (w.signal != 0) {
@@ -102,6 +106,16 @@ void shorten_cause(FailureRecord& failure) {
   cause.shrink_to_fit();
 }
 
+namespace {
+
+// The lower of two is the cause. Peers lose their connections to an orphan.
+int rank(const FailureRecord& failure) {
+  const bool orphan = failure.cls == static_cast<std::uint8_t>(FailureClass::kOrphaned);
+  return orphan ? 2 * static_cast<int>(FailureClass::kCollective) - 1 : 2 * failure.cls;
+}
+
+}  // namespace
+
 std::size_t first_cause(const std::vector<FailureRecord>& failures, std::uint64_t incident) {
   // Exits on different hosts are reported over links with different delays.
   constexpr double kClockErrorSeconds = 0.5;
@@ -116,7 +130,7 @@ std::size_t first_cause(const std::vector<FailureRecord>& failures, std::uint64_
     const FailureRecord& best = failures[first];
     const double error = f.host == best.host ? 0 : kClockErrorSeconds;
     const bool earlier = f.time_s + error < best.time_s;
-    if (f.cls < best.cls || (f.cls == best.cls && earlier)) first = i;
+    if (rank(f) < rank(best) || (f.cls == best.cls && earlier)) first = i;
   }
   return first;
 }

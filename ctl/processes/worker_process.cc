@@ -54,6 +54,7 @@ WorkerProcess::WorkerProcess(WorkerProcessImage image)
       error(std::move(image.error)),
       last_lines(std::move(image.last_lines)),
       oom(std::move(image.oom)),
+      orphaned(image.orphaned),
       exited_at_s(image.exited_at_s) {
   if (image.leaving) leaves_until_s = image.leaves_until_s;
   if (image.asked_to_stop || image.hung) {
@@ -81,6 +82,7 @@ WorkerProcessImage WorkerProcess::image() const {
   image.quick_failures = quick_failures;
   image.code = code;
   image.signal = signal;
+  image.orphaned = orphaned;
   image.exited_at_s = exited_at_s;
   if (state == kRemoved) return image;  // the failures say how it ended
   image.error = error;
@@ -138,6 +140,7 @@ void WorkerProcess::exit(const wire::ProcessExited& how, double now_s) {
   if (!hung()) error = how.error;
   last_lines = how.last_lines;
   oom = how.oom;
+  orphaned = how.orphaned;
   exited_at_s = now_s;
 }
 

@@ -57,6 +57,7 @@ struct WorkerProcessImage {
   std::string error;
   std::string last_lines;
   std::string oom;
+  bool orphaned = false;
   double exited_at_s = 0;
   template <class Self, class V>
   static void fields(Self& m, V& v) {
@@ -81,6 +82,7 @@ struct WorkerProcessImage {
     v("error", m.error);
     v("last_lines", m.last_lines);
     v("oom", m.oom);
+    v("orphaned", m.orphaned);
     v("exited_at_s", m.exited_at_s);
   }
 };
@@ -139,6 +141,7 @@ struct WorkerProcess {
   std::string error;
   std::string last_lines;
   std::string oom;
+  bool orphaned = false;   // its host ended it, because this job's daemon was silent for too long
   double exited_at_s = 0;  // in seconds since the job began
 
   WorkerProcess() = default;

@@ -47,6 +47,13 @@ void Daemons::release_messages() {
   }
 }
 
+void Daemons::stop_asked(Duration grace) {
+  Daemon* const now = newest();
+  if (now == nullptr) return;
+  stop_asked_ = true;
+  now->feed_soon(ctl::lifecycle::StopRequested{"a test", grace});
+}
+
 Daemon* Daemons::newest() const {
   const bool runs = !daemons_.empty() && daemons_.back()->runs();
   return runs ? daemons_.back().get() : nullptr;
@@ -61,6 +68,7 @@ void Daemons::job_ended(const ctl::Outcome& outcome) {
   world_.say("the job is {}", outcome.state);
   if (outcome.state == JobEnd::kStopped && outcome.code == 75) {
     stopped_ = true;
+    if (!stop_asked_) world_.violate("asked", "the job stops: " + outcome.first_cause);
     return world_.after(world_.rng().time(milliseconds(10), seconds(5)), [this] { resume(); });
   }
   outcome_ = outcome;
@@ -68,7 +76,7 @@ void Daemons::job_ended(const ctl::Outcome& outcome) {
 
 void Daemons::resume() {
   world_.say("operator: resume");
-  stopped_ = false;
+  stopped_ = stop_asked_ = false;
   run_.disk.resume_requested = true;
   make();
 }

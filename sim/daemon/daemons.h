@@ -23,6 +23,8 @@ class Daemons {
   void make();
   void start_after(Duration pause);  // does nothing if a daemon runs by then
   void receive(const ToDaemon& message);
+  // An operator wants the job to stop.
+  void stop_asked(Duration grace);
   // Delivers the messages that the script held back to the newest incarnation.
   void release_messages();
 
@@ -45,6 +47,7 @@ class Daemons {
   std::vector<std::unique_ptr<Daemon>> daemons_;  // every incarnation
   std::vector<ToDaemon> held_back_;
   std::optional<ctl::Outcome> outcome_;
+  bool stop_asked_ = false;
   bool stopped_ = false;
 };
 

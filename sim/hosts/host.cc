@@ -119,10 +119,14 @@ void Host::run(const antdtd::supervision::Effect& effect) {
     signal(signalled->key.member, signalled->force);
   } else if (const auto* started = std::get_if<ReportStarted>(&effect)) {
     send_or_drop(Started{started->key.member, started->pid});
+  } else if (const auto* orphan = std::get_if<MarkOrphaned>(&effect)) {
+    const auto found = store_.find(orphan->key.member);
+    if (found != store_.end()) found->second.orphaned = true;
   } else if (const auto* exit = std::get_if<ReportExit>(&effect)) {
     if (const auto due = agent_->sums.take(exit->key, clock_.now())) send_metrics(*due);
     const antdtd::ExitStatus& s = exit->status;
-    send_or_drop(Exited{exit->key.member, {s.code, s.signal, s.error, s.last_lines, s.oom}});
+    send_or_drop(
+        Exited{exit->key.member, {s.code, s.signal, s.error, s.last_lines, s.oom, s.orphaned}});
   } else if (const auto* refuse = std::get_if<RefuseStart>(&effect)) {
     send_or_drop(
         StartRefused{refuse->key.member, fmt::format("{}: {}", refuse->code, refuse->reason)});
@@ -137,7 +141,8 @@ void Host::run(const antdtd::supervision::Effect& effect) {
 
 // The agent starts the shim, which goes on without it.
 void Host::launch(Member member, const antdtd::StartRequest& start) {
-  store_[member] = {start, 0, {}, nullptr};
+  store_[member] = Stored{};
+  store_[member].start = start;
   machine_.after(world_.rng().time(milliseconds(20), milliseconds(500)), [this, member] {
     const auto found = store_.find(member);
     if (found == store_.end() || found->second.status) return;
@@ -156,7 +161,7 @@ void Host::signal(Member member, antdtd::Force force) {
     return found->second.process->kill(SIGKILL);
   }
   if (found->second.status) return;
-  found->second.status = antdtd::ExitStatus{-1, SIGKILL, "", ""};
+  found->second.status = antdtd::ExitStatus{-1, SIGKILL, "", "", "", found->second.orphaned};
   agent_process_.after(milliseconds(1), [this, member, status = *found->second.status] {
     apply(antdtd::supervision::ProcessEnded{key_of(member), status});
   });
@@ -165,7 +170,8 @@ void Host::signal(Member member, antdtd::Force force) {
 void Host::program_exited(Program& program, int code, int signal) {
   const auto found = store_.find(program.member());
   if (found == store_.end() || found->second.status) return;
-  found->second.status = antdtd::ExitStatus{code, signal, "", ""};
+  found->second.status =
+      antdtd::ExitStatus{code, signal, "", "", "", found->second.orphaned && code != 0};
   // Its last messages arrive before its end.
   agent_process_.after(milliseconds(2),
                        [this, member = program.member(), status = *found->second.status] {
@@ -249,7 +255,7 @@ void Host::hear(const ToAgent& message) {
     auto wanted = std::make_shared<wire::StartProcess>();
     wanted->command = {"worker"};
     wanted->cpus = 1;
-    wanted->orphan_timeout_ms = 60000;
+    wanted->orphan_timeout_ms = 5000;  // many cuts last longer
     wanted->report_ms = 200;
     apply(antdtd::supervision::StartWanted{key_of(start->member), std::move(wanted), 1});
   } else if (const auto* stop = std::get_if<Stop>(&message.body)) {

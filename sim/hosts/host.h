@@ -63,6 +63,7 @@ class Host {
   struct Stored {
     antdtd::StartRequest start;
     std::uint32_t pid = 0;  // 0: the shim has not reported it yet
+    bool orphaned = false;  // the agent ended it because the job's daemon was silent
     std::optional<antdtd::ExitStatus> status;
     std::shared_ptr<Program> process;
   };

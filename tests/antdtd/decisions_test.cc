@@ -440,7 +440,8 @@ TEST(ExitFile, EveryKindOfEndIsReadBackAsItWas) {
        {ExitStatus{0, 0, "", ""}, ExitStatus{7, 0, "", "two\nlines\n"}, ExitStatus{-1, 9, "", "x"},
         ExitStatus{-1, 0, "cannot execute /x: No such file", "y\n"},
         ExitStatus{-1, 9, "", "oom x\n", "cgroup: the kernel killed 1 process"},
-        ExitStatus{1, 0, "", "z", "said: MemoryError"}}) {
+        ExitStatus{1, 0, "", "z", "said: MemoryError"}, ExitStatus{75, 0, "", "z", "", true},
+        ExitStatus{-1, 9, "", "", "", true}}) {
     const auto again = parse_exit(format_exit(status));
     ASSERT_TRUE(again);
     EXPECT_EQ(*again, status);

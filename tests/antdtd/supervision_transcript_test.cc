@@ -70,6 +70,9 @@ struct Render {
                                                     : "destroy ";
     return verb + name(e.key);
   }
+  std::string operator()(const supervision::MarkOrphaned& e) const {
+    return "mark-orphaned " + name(e.key);
+  }
   std::string operator()(const supervision::ReportStarted& e) const {
     return fmt::format("report-started {} pid={}", name(e.key), e.pid);
   }

@@ -48,6 +48,18 @@ TEST(FailureClassTest, AnExitThatFollowsOurStopIsRequested) {
   EXPECT_EQ(classify(segfault, true), FailureClass::kSignal);
 }
 
+TEST(FailureClassTest, AnOrphanDidNotEndByItsOwnWish) {
+  for (WorkerProcess w : {exited(kExitResumable), exited(-1, SIGTERM), exited(-1, SIGKILL)}) {
+    w.orphaned = true;
+    EXPECT_EQ(classify(w, true), FailureClass::kOrphaned) << w.code;
+    EXPECT_FALSE(records_are_suspect(w, FailureClass::kOrphaned));
+  }
+  WorkerProcess asked = exited(kExitResumable);
+  asked.orphaned = true;
+  asked.ask_to_stop(0);
+  EXPECT_EQ(classify(asked, true), FailureClass::kAsked);
+}
+
 TEST(FailureClassTest, ASigkillIsOursOnlyAfterTheGrace) {
   WorkerProcess w = exited(-1, SIGKILL);
   w.ask_to_stop(10);
@@ -109,6 +121,9 @@ TEST(FirstCauseTest, VictimsAreVictimsWheneverTheyWereHeardOf) {
                                             record(2, FailureClass::kSignal, "b"),
                                             record(3, FailureClass::kHost, "c")};
   EXPECT_EQ(first_cause(failures, 1), 2U);
+  const std::vector<FailureRecord> orphan{record(1, FailureClass::kCollective, "a"),
+                                          record(2, FailureClass::kOrphaned, "b")};
+  EXPECT_EQ(first_cause(orphan, 1), 1U);
 }
 
 TEST(FirstCauseTest, AmongEqualsTheFirstOfOneHost) {

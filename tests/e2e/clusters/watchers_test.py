@@ -16,12 +16,12 @@ ORPHANS = 20  # seconds; the job daemon is missed after half of it, its agent af
 
 
 class Watchers(Hosts, tally.TallyTest):
-    def start(self):
+    def start(self, orphans=ORPHANS):
         """A job that trains under one agent: (process, run directory, status)."""
         self.all_keys = self.keys("keys")
         host = self.agent("hosta", self.all_keys)
         extra = (self.cluster([host], self.all_keys) +
-                 f'[failure]\norphan_timeout = "{ORPHANS}s"\n')
+                 f'[failure]\norphan_timeout = "{orphans}s"\n')
         job = self.write("job.toml", tally.job(workers=2, records=40000, epochs=1, delay="30ms",
                                                extra=extra))
         process, run_dir = self.start_job(job)
@@ -66,10 +66,15 @@ class Watchers(Hosts, tally.TallyTest):
 
     def await_successor(self, run_dir, before, seconds):
         """The status of a later job daemon, under which the same workers train on."""
-        found = self.await_status(
-            run_dir, lambda s: s["incarnation"] > before["incarnation"] and
-            s["state"] == "training" and s["samples_done"] > before["samples_done"], seconds,
-            "a later job daemon trains on with the workers")
+        try:
+            found = self.await_status(
+                run_dir, lambda s: s["incarnation"] > before["incarnation"] and
+                s["state"] == "training" and s["samples_done"] > before["samples_done"], seconds,
+                "a later job daemon trains on with the workers")
+        except AssertionError as error:
+            agents = "".join(path.read_text() for path in run_dir.glob("agent.log*"))
+            raise AssertionError(f"{error}\n--- status\n{self.status(run_dir)}\n--- agent.log\n"
+                                 f"{agents}{self.why('', '', run_dir)}") from error
         self.assertEqual(self.workers(found), self.workers(before), "workers are the same")
         return found
 
@@ -94,6 +99,24 @@ class Watchers(Hosts, tally.TallyTest):
         self.stop_in_time(int(stat_of(job_daemon)[1]))  # its shim, so that nobody reports its end
         os.kill(job_daemon, signal.SIGKILL)
         self.await_successor(run_dir, status, 2 * ORPHANS)
+        self.end(process, run_dir)
+
+    @needs_trainer
+    def test_workers_that_end_as_orphans_are_started_again(self):
+        process, run_dir, status = self.start(orphans=2)
+        before = self.workers(status)
+        job_daemon = self.holder(run_dir / "jobd.lock")
+        self.stop_in_time(job_daemon)
+        await_true(lambda: not any(stat_of(pid) for _, pid in before.values()), 30,
+                   "the host has ended its workers")
+        self.go_on(job_daemon)
+        found = self.await_status(
+            run_dir, lambda s: s["state"] == "training" and all(
+                attempt > before[id][0] for id, (attempt, _) in self.workers(s).items()) and
+            s["samples_done"] >= 200, 40, "later attempts of the workers train on")
+        self.assertEqual({f["class"] for f in found["failures"]}, {"orphaned"}, found["failures"])
+        used = {cls: b for cls, b in found["budgets"].items() if b["left"] != b["limit"]}
+        self.assertEqual(used, {}, "what costs a budget")
         self.end(process, run_dir)
 
     @needs_trainer

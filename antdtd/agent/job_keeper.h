@@ -41,8 +41,8 @@ struct DaemonExited {
 // The job daemon announced that the job is over, so its next end, whatever its exit code, is the
 // last.
 struct JobEndAnnounced {};
-// The job daemon sent something. A daemon that has not done so yet is given more time, because it
-// may be reading its journal from a disk that does not answer.
+// The job daemon attached or sent something. A daemon that has not done so yet is given more time,
+// because it may be reading its journal from a disk that does not answer.
 struct DaemonSpoke {};
 struct TimePassed {};
 using Input = std::variant<StartOrdered, DaemonAdopted, DaemonExited, JobEndAnnounced, DaemonSpoke,

@@ -12,11 +12,11 @@ import tally
 from harness import await_true, needs_trainer, stat_of
 from hosts import Hosts
 
-ORPHANS = 20  # seconds; the job daemon is missed after half of it, its agent after a quarter
+ORPHANS = 30  # seconds; the job daemon is missed after half of it, its agent after a quarter
 
 
 class Watchers(Hosts, tally.TallyTest):
-    def start(self, orphans=ORPHANS):
+    def start(self, orphans=ORPHANS, samples=500):
         """A job that trains under one agent: (process, run directory, status)."""
         self.all_keys = self.keys("keys")
         host = self.agent("hosta", self.all_keys)
@@ -25,7 +25,7 @@ class Watchers(Hosts, tally.TallyTest):
         job = self.write("job.toml", tally.job(workers=2, records=40000, epochs=1, delay="30ms",
                                                extra=extra))
         process, run_dir = self.start_job(job)
-        return process, run_dir, self.await_training(run_dir, samples=500)
+        return process, run_dir, self.await_training(run_dir, samples=samples)
 
     @staticmethod
     def holder(path):
@@ -94,7 +94,7 @@ class Watchers(Hosts, tally.TallyTest):
 
     @needs_trainer
     def test_a_job_daemon_that_dies_under_a_stopped_shim_is_replaced(self):
-        process, run_dir, status = self.start()
+        process, run_dir, status = self.start(samples=1)  # it may not have sent a heartbeat yet
         job_daemon = self.holder(run_dir / "jobd.lock")
         self.stop_in_time(int(stat_of(job_daemon)[1]))  # its shim, so that nobody reports its end
         os.kill(job_daemon, signal.SIGKILL)

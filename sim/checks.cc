@@ -22,8 +22,22 @@ std::uint64_t by_program(const shard_server::EpochAccount& account) {
 
 }  // namespace
 
-Checks::Checks(World& world, shard_server::LedgerConfig ledger, const JobShape& shape)
-    : world_(world), ledger_(ledger), shape_(shape), servers_(world, shape.train_records) {}
+namespace {
+
+// It reads the images of all times.
+shard_server::LedgerConfig ledger_config(const JobShape& shape, std::uint64_t seed) {
+  ctl::JobMachineConfig config = machine_config(shape, seed);
+  grow(config, shape);
+  return config.ledger;
+}
+
+}  // namespace
+
+Checks::Checks(World& world, std::uint64_t seed, const JobShape& shape)
+    : world_(world),
+      ledger_(ledger_config(shape, seed)),
+      shape_(shape),
+      servers_(world, shape.grown_records()) {}
 
 void Checks::check_data(const Program& who) {
   if (who.host() != other_host_) return;
@@ -56,7 +70,7 @@ void Checks::trained(const Worker& worker, Record record) {
   check_data(worker);
   const unsigned times = worker.model().tally.at(record);
   const unsigned epoch = worker.phase().epoch.value;
-  const unsigned expected = epoch + 1;
+  const unsigned expected = epochs_with(record, epoch + 1);
   if (times <= expected && times + skips_before(epoch, record) >= expected) return;
   world_.violate("exactly once", fmt::format("record {} was trained {} times by epoch {}; {}",
                                              record, times, expected, worker.doing()));
@@ -70,7 +84,9 @@ void Checks::phase_done(const Worker& worker) {
 void Checks::decided(Generation generation, std::uint32_t home, const wire::PsDecision& decision) {
   if (!exact()) return;  // its servers may differ, which "promise" checks
   servers_.decided(generation, home, decision, [this](std::uint32_t epoch, Record record) {
-    return std::pair<unsigned, unsigned>(epoch + 1 - skips_before(epoch, record), epoch + 1);
+    const unsigned most = epochs_with(record, epoch + 1);
+    return std::pair<unsigned, unsigned>(
+        most - std::min<unsigned>(most, skips_before(epoch, record)), most);
   });
 }
 
@@ -133,8 +149,8 @@ void Checks::check_promise(const SharedFiles::Checkpoint& checkpoint, const Tall
     }
   }
   const bool may_repeat = shape_.delivery == Delivery::kAtLeastOnce;
-  const RowTally rows = row_tally_of(checkpoint.slices, shape_.train_records);
-  for (Record r = 0; r < shape_.train_records; ++r) {
+  const RowTally rows = row_tally_of(checkpoint.slices, shape_.grown_records());
+  for (Record r = 0; r < shape_.grown_records(); ++r) {
     const bool too_often = rows.most[r] > tally.most[r];
     const bool too_seldom = rows.least[r] < tally.least[r];
     const bool allowed = partial.contains(r) && !(may_repeat ? too_seldom : too_often);
@@ -152,7 +168,15 @@ void Checks::check_promise(const SharedFiles::Checkpoint& checkpoint, const Tall
 
 void Checks::durable(const ctl::JobMachine& machine,
                      const std::vector<std::shared_ptr<Worker>>& living, const SharedFiles& files) {
-  check_hands(machine.ledger());
+  const shard_server::Ledger& ledger = machine.ledger();
+  if (ledger.phase().number > 0 && ledger.phase().kind == shard_server::PhaseKind::kTrain) {
+    const auto size = sizes_.try_emplace(ledger.phase().epoch.value, ledger.records()).first;
+    if (size->second != ledger.records()) {
+      world_.violate("grown", fmt::format("epoch {} has {} records, and had {} before", size->first,
+                                          ledger.records(), size->second));
+    }
+  }
+  check_hands(ledger);
   check_monotone(machine);
   check_change(machine);
   shape_.servers > 0 ? check_servers(machine) : check_models(machine, living, files);
@@ -212,7 +236,7 @@ void Checks::check_models(const ctl::JobMachine& machine,
   const ctl::MembershipImage membership = machine.membership().image();
   if (membership.base == Generation{}) {
     Model none;
-    none.tally.resize(shape_.train_records);
+    none.tally.resize(shape_.grown_records());
     const auto saved = files.checkpoints.find(membership.restore);
     const bool from = saved != files.checkpoints.end();
     return contains(from ? membership.restore : "the beginning",
@@ -277,7 +301,8 @@ void Checks::check_accounts(const ctl::JobMachine& machine) {
     const auto skips = skips_.find(e.epoch);
     const std::size_t may_miss = skips == skips_.end() ? 0 : skips->second.size();
     const std::uint64_t in_part = accounts.partial(e.epoch).size();
-    const bool whole = e.once + e.repeated + e.lost + e.skipped == shape_.train_records;
+    const bool whole =
+        e.once + e.repeated + e.lost + e.skipped == e.records && e.records == records_of(e.epoch);
     const bool kept =
         is_kept(shape_.delivery, e.repeated, e.lost) && e.repeated + e.lost <= in_part;
     if (whole && kept && e.skipped <= may_miss + by_program(e) && e.remaining == 0) continue;
@@ -295,9 +320,12 @@ void Checks::check_accounts(const ctl::JobMachine& machine) {
 // ------------------------------------------------------------------------ helpers
 
 const std::vector<Record>& Checks::order_of(Epoch epoch) {
-  auto [at, is_new] = orders_.try_emplace(epoch);
+  const std::uint64_t records = records_of(epoch.value);
+  auto [at, is_new] = orders_.try_emplace({epoch, records});
   if (is_new) {
-    const shard_server::EpochStream stream(ledger_.train, epoch, shard_server::PhaseKind::kTrain);
+    shard_server::DataSet data = ledger_.train;
+    data.records = records;
+    const shard_server::EpochStream stream(data, epoch, shard_server::PhaseKind::kTrain);
     for (const wire::Piece& piece : stream.pieces(0, stream.size())) {
       append_records(piece, at->second);
     }
@@ -313,9 +341,23 @@ std::uint8_t Checks::skips_before(std::uint32_t epoch, Record record) const {
   return times;
 }
 
+std::uint64_t Checks::records_of(std::uint32_t epoch) const {
+  const auto size = sizes_.find(epoch);
+  return size == sizes_.end() ? shape_.train_records : size->second;
+}
+
+unsigned Checks::epochs_with(Record record, std::uint32_t epochs) const {
+  if (record < shape_.train_records) return epochs;
+  unsigned count = 0;
+  for (std::uint32_t epoch = 0; epoch < epochs; ++epoch) count += record < records_of(epoch);
+  return count;
+}
+
 Checks::Tally Checks::full(std::uint32_t epochs) const {
   Tally tally;
-  tally.least.assign(shape_.train_records, static_cast<std::uint8_t>(epochs));
+  for (Record r = 0; r < shape_.grown_records(); ++r) {
+    tally.least.push_back(static_cast<std::uint8_t>(epochs_with(r, epochs)));
+  }
   tally.most = tally.least;
   if (skips_.empty()) return tally;
   for (Record r = 0; r < tally.least.size(); ++r) tally.least[r] -= skips_before(epochs, r);
@@ -338,8 +380,9 @@ Checks::Tally Checks::committed(const shard_server::Ledger& ledger) {
   // A record that is skipped after it was committed is no longer remembered as committed.
   const auto skips = skips_.find(phase.epoch.value);
   if (skips == skips_.end()) return tally;
-  const auto epoch = static_cast<std::uint8_t>(phase.epoch.value + 1);
-  for (const auto& [record, generation] : skips->second) tally.most[record] = epoch;
+  for (const auto& [record, generation] : skips->second) {
+    tally.most[record] = static_cast<std::uint8_t>(epochs_with(record, phase.epoch.value + 1));
+  }
   return tally;
 }
 

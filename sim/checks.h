@@ -16,6 +16,7 @@
 //   program skips     the accounts have exactly the records that the program skipped in the
 //                     steps of a model: when a generation settles, in a checkpoint and at
 //                     the end
+//   grown             an epoch that is opened again has the records that it had before
 //   asked             a job stops only if an operator asked it to
 //   accounts          at the end every record was trained once in each epoch, or
 //                     skipped
@@ -45,7 +46,7 @@ namespace antdt::sim {
 
 class Checks {
  public:
-  Checks(World& world, shard_server::LedgerConfig ledger, const JobShape& shape);
+  Checks(World& world, std::uint64_t seed, const JobShape& shape);
   // Training on this host is a violation, because its data differs from the data that the accounts
   // count. Empty: no such host.
   void no_training_on(std::string host) { other_host_ = std::move(host); }
@@ -84,6 +85,9 @@ class Checks {
   // The tally after this many whole epochs.
   [[nodiscard]] Tally full(std::uint32_t epochs) const;
   [[nodiscard]] std::uint8_t skips_before(std::uint32_t epoch, Record record) const;
+  [[nodiscard]] std::uint64_t records_of(std::uint32_t epoch) const;
+  // How many of the first `epochs` epochs have this record.
+  [[nodiscard]] unsigned epochs_with(Record record, std::uint32_t epochs) const;
   const std::vector<Record>& order_of(Epoch epoch);
   void check_data(const Program& who);
   void check_hands(const shard_server::Ledger& ledger);
@@ -105,7 +109,8 @@ class Checks {
   const JobShape shape_;
   PsChecks servers_;
   std::string other_host_;
-  std::map<Epoch, std::vector<Record>> orders_;
+  std::map<std::pair<Epoch, std::uint64_t>, std::vector<Record>> orders_;  // by number of records
+  std::map<std::uint32_t, std::uint64_t> sizes_;  // records of the epochs so far
   std::map<std::pair<Generation, std::uint64_t>, std::map<Record, Member>> taken_;
   Lineage lineage_;
   std::uint64_t phase_ = 0;

@@ -12,7 +12,7 @@ Cluster::Cluster(World& world, const Options& options)
       options_(options),
       job_(draw_job(world.rng(), options)),
       faults_(options.faults),
-      checks_(world, machine_config(job_.shape, options.seed).ledger, job_.shape),
+      checks_(world, options.seed, job_.shape),
       clocks_(world, options.faults.clocks),
       hosts_(world, clocks_, job_.workers + job_.shape.server_processes(), outside_of_host()),
       other_host_(options.faults.other_data ? fmt::format("h{}", options.seed % hosts_.all().size())
@@ -27,6 +27,8 @@ Cluster::Cluster(World& world, const Options& options)
       around_{hosts_, network_, rings_, files_, checks_, daemons_, faults_},
       plan_(world, options, job_, {faults_, hosts_, clocks_, network_, files_, disk_, daemons_}) {
   checks_.no_training_on(other_host_);
+  files_.records = job_.shape.grown_records();
+  daemons_.on_resume = [this](ctl::JobMachineConfig& config) { grow(config, job_.shape); };
   files_.unread = options.sabotage == Sabotage::kKeepOldState;
 }
 

@@ -58,7 +58,7 @@ std::string SharedFiles::keep(const ctl::job::StoreCheckpoint& order, const std:
                               const ctl::JobSpec& spec,
                               const std::function<void(const Checkpoint&)>& stored) {
   const bool of_servers = spec.servers > 0;
-  if (of_servers && !take_slices(order, spec.train_records)) {
+  if (of_servers && !take_slices(order)) {
     return "not all of its slices are there";
   }
   const auto found = written.find(order.written.directory);
@@ -78,7 +78,7 @@ std::string SharedFiles::keep(const ctl::job::StoreCheckpoint& order, const std:
 }
 
 // Joins the parts that the servers wrote into one checkpoint.
-bool SharedFiles::take_slices(const ctl::job::StoreCheckpoint& order, std::uint64_t records) {
+bool SharedFiles::take_slices(const ctl::job::StoreCheckpoint& order) {
   const auto found = slices.find(order.written.directory);
   if (found == slices.end() || found->second.size() != order.written.files.size()) return false;
   Trained& state = written[order.written.directory];

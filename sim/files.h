@@ -8,6 +8,7 @@
 
 #include "core/ids.h"
 #include "ctl/job/job_events.h"
+#include "ctl/lifecycle/state/job_spec.h"
 #include "sim/model.h"
 #include "sim/servers/ps_packets.h"
 
@@ -25,6 +26,7 @@ struct SharedFiles {
   std::map<std::string, PsSlices> slices;         // the same for servers
   std::map<std::string, Checkpoint> checkpoints;  // by name
   bool full = false;                              // nothing more can be written
+  std::uint64_t records = 0;                      // of the training data at its largest
   bool unread = false;                            // sabotage: servers do not read their slices
 
   // ---- for the processes of the job. write() returns the error, or "".
@@ -45,7 +47,7 @@ struct SharedFiles {
   [[nodiscard]] ctl::job::CheckpointFound newest() const;
 
  private:
-  [[nodiscard]] bool take_slices(const ctl::job::StoreCheckpoint& order, std::uint64_t records);
+  [[nodiscard]] bool take_slices(const ctl::job::StoreCheckpoint& order);
   [[nodiscard]] std::string keep(const ctl::job::StoreCheckpoint& order, const std::string& name,
                                  const ctl::JobSpec& spec,
                                  const std::function<void(const Checkpoint&)>& stored);

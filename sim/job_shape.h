@@ -35,6 +35,8 @@ struct JobShape {
     return {train_records, eval_records, fingerprint, "the data " + fingerprint};
   }
   [[nodiscard]] worker::WorkerConfig worker_config(Member member, std::uint32_t pid) const;
+  // How many training records there are once an operator's stop was followed by a resume.
+  [[nodiscard]] std::uint64_t grown_records() const { return train_records + train_records / 4; }
   [[nodiscard]] std::uint32_t server_processes() const { return servers * replicas; }
 };
 
@@ -47,5 +49,7 @@ struct DrawnJob {
 
 // The configuration of its job machine, without the incarnation.
 [[nodiscard]] ctl::JobMachineConfig machine_config(const JobShape& shape, std::uint64_t seed);
+// The same once records were added.
+void grow(ctl::JobMachineConfig& config, const JobShape& shape);
 
 }  // namespace antdt::sim

@@ -189,18 +189,22 @@ void add_totals(JobReport& r, const Parts& parts) {
 }  // namespace
 
 std::uint64_t samples_total(const Parts& parts) {
-  return parts.config.spec.train_records * parts.config.spec.epochs;
+  return parts.records.accounts().records_before(parts.config.spec.epochs,
+                                                 parts.config.spec.train_records);
 }
 
 std::uint64_t samples_done(const Parts& parts) {
   const wire::PhaseStart phase = parts.lifecycle.phase();
   if (phase.phase == 0) return 0;
-  const std::uint64_t before = parts.config.spec.train_records * phase.epoch.value;
+  const auto until = [&](std::uint32_t epoch) {
+    return parts.records.accounts().records_before(epoch, parts.config.spec.train_records);
+  };
+  const std::uint64_t before = until(phase.epoch.value);
   if (phase.what == wire::PhaseKind::kTrain) {
     return before +
            std::max(parts.series.progress().samples_in_phase(), parts.records.ledger().committed());
   }
-  return before + (phase.what == wire::PhaseKind::kEval ? parts.config.spec.train_records : 0);
+  return phase.what == wire::PhaseKind::kEval ? until(phase.epoch.value + 1) : before;
 }
 
 JobReport report_of(const Parts& parts) {

@@ -48,6 +48,7 @@ LifecycleImage Lifecycle::image() const {
   for (const WorkerProcess& w : life_.workers) image.workers.push_back(w.image());
   image.hosts = life_.hosts.all();
   image.phase = life_.phases.number();
+  image.sizes = life_.phases.sizes();
   image.checkpoints_ordered = life_.checkpoints.image().ordered;
   image.checkpoints_stored = life_.checkpoints.image().stored;
   image.checkpoint_pending = life_.checkpoints.image().pending;
@@ -68,7 +69,7 @@ void Lifecycle::restore(LifecycleImage image, std::optional<std::vector<Member>>
   for (WorkerProcessImage& w : life_.image.workers) life_.workers.emplace_back(std::move(w));
   life_.image.workers.clear();
   life_.hosts.restore(life_.image.hosts);
-  life_.phases.restore(life_.image.phase, std::move(group));
+  life_.phases.restore(life_.image.phase, std::move(life_.image.sizes), std::move(group));
   // The servers are also told that they are to go on (ServerGroup::restore).
   const bool pending = life_.image.checkpoint_pending && life_.image.last_cut == 0;
   life_.checkpoints.restore(

@@ -84,6 +84,7 @@ struct CheckpointConcluded {
 // Training goes on from a checkpoint of this phase (0: from the beginning).
 struct CheckpointRestored {
   std::uint64_t phase = 0;
+  std::uint64_t records = 0;  // of the phase; 0: not known
 };
 struct StopRequested {
   std::string reason;

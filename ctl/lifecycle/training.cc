@@ -119,7 +119,7 @@ void Training::advance_if_complete() {
 }
 
 void Training::on(const CheckpointRestored& e) {
-  life_.phases.go_back_to(e.phase);
+  life_.phases.go_back_to(e.phase, e.records);
   life_.checkpoints.give_up();
   life_.checkpoints.begin(life_.now);
   life_.image.model_kept = false;

@@ -24,6 +24,7 @@ DataFound found_in(const nlohmann::json& json) {
   DataFound found;
   found.train_records = json_integer<std::uint64_t>(json.at("train_records"));
   found.eval_records = json_integer<std::uint64_t>(json, "eval_records", 0);
+  found.began_with = json_integer<std::uint64_t>(json, "began_with", 0);
   found.fingerprint = json.value("fingerprint", "");
   found.detail = json.value("detail", "");
   found.built_by = json.value("built_by", "");
@@ -51,7 +52,7 @@ Result<DataFound> data_found(const std::string& text, const std::string& where) 
   }
 }
 
-nlohmann::ordered_json to_json(const DataFound& found) {
+nlohmann::ordered_json to_json(const wire::DataIdentity& found) {
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
   for (const wire::DataFile& file : found.files) {
     files.push_back({{"split", file.split},
@@ -76,6 +77,7 @@ Result<ctl::JobSpec> job_spec(const launcher::JobConfig& config, const DataFound
   spec.epochs = config.job.epochs;
   spec.train_records = data.train_records;
   spec.eval_records = data.eval_records;
+  spec.began_with = data.began_with;
   spec.checkpoint_every = config.checkpoint.every;
   spec.stop_grace = config.failure.stop_grace;
   spec.restart = by_name<ctl::Restart>(role.restart).value_or(ctl::Restart::kMember);
@@ -111,7 +113,9 @@ Result<ctl::ControllerConfig> controller_config(const launcher::JobConfig& confi
 }
 
 shard_server::DataSet train_set(const launcher::JobConfig& config, const DataFound& data) {
-  return data_set(config, data.train_records);
+  shard_server::DataSet set = data_set(config, data.train_records);
+  set.began_with = data.began_with;
+  return set;
 }
 
 shard_server::DataSet eval_set(const launcher::JobConfig& config, const DataFound& data) {

@@ -17,12 +17,14 @@
 namespace antdt::jobd {
 
 // What the launcher found in the data (RUN/data.json). A run of an earlier release lists no files.
-using DataFound = wire::DataIdentity;
+struct DataFound : wire::DataIdentity {
+  std::uint64_t began_with = 0;  // training records when the run began; 0: as many as now
+};
 [[nodiscard]] Result<DataFound> load_data_found(const std::string& run_dir);
 // Reads it from a text; `where` names the text's source in the error.
 [[nodiscard]] Result<DataFound> data_found(const std::string& text, const std::string& where);
-// The members of RUN/data.json that load_data_found reads.
-[[nodiscard]] nlohmann::ordered_json to_json(const DataFound& found);
+// The members of RUN/data.json that load_data_found reads, but for began_with.
+[[nodiscard]] nlohmann::ordered_json to_json(const wire::DataIdentity& found);
 
 [[nodiscard]] Result<ctl::JobSpec> job_spec(const launcher::JobConfig& config,
                                             const DataFound& data);

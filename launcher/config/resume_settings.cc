@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <sstream>
@@ -54,9 +55,14 @@ bool is_below(std::string_view key, std::string_view prefix) {
          (key.size() == prefix.size() || key[prefix.size()] == '.' || key[prefix.size()] == '[');
 }
 
-Status check_key(std::string_view key) {
+// What says where the data are, and how many records they have.
+constexpr std::array<std::string_view, 3> kOfGrowingData = {"data.paths", "data.labels",
+                                                            "data.records"};
+
+Status check_key(std::string_view key, bool data_grow) {
   const std::string_view why = why_fixed(key);
   if (why.empty()) return {};
+  if (data_grow && std::ranges::find(kOfGrowingData, key) != kOfGrowingData.end()) return {};
   return fail(ErrorKind::kUsage, "--set {}: a run that is resumed cannot change this: {}", key,
               why);
 }
@@ -108,12 +114,12 @@ std::string_view why_fixed(std::string_view key) {
 }
 
 Result<ChangedConfig> change_settings(const JobConfig& before,
-                                      const std::vector<std::string>& overrides) {
+                                      const std::vector<std::string>& overrides, bool data_grow) {
   for (const std::string& text : overrides) {
     const std::string key = text.substr(0, text.find('='));
     if (schema::find_key(key) == nullptr && !schema::is_section(key))
       continue;  // the reader will suggest the key that was meant
-    ANTDT_RETURN_IF_ERROR(check_key(key));
+    ANTDT_RETURN_IF_ERROR(check_key(key, data_grow));
   }
   ChangedConfig changed;
   const std::string path = before.job.directory + "/effective.toml";
@@ -124,7 +130,7 @@ Result<ChangedConfig> change_settings(const JobConfig& before,
   changed.changes = differences(before, changed.config);
   // A whole table may have been given.
   for (const ChangedSetting& change : changed.changes) {
-    ANTDT_RETURN_IF_ERROR(check_key(change.key));
+    ANTDT_RETURN_IF_ERROR(check_key(change.key, data_grow));
   }
   return changed;
 }

@@ -30,9 +30,11 @@ struct ChangedConfig {
 // Why this key of job.toml cannot be changed when a run is resumed; empty if it can.
 [[nodiscard]] std::string_view why_fixed(std::string_view key);
 
-// The error (kUsage) names the key and why it is fixed, or lists what is wrong with the values.
+// The error (kUsage) names the key and why it is fixed, or lists what is wrong with the values. If
+// the data grow, where they are and how many records they have may change, too.
 [[nodiscard]] Result<ChangedConfig> change_settings(const JobConfig& before,
-                                                    const std::vector<std::string>& overrides);
+                                                    const std::vector<std::string>& overrides,
+                                                    bool data_grow = false);
 
 // Makes it the run's effective configuration: job.json and effective.toml. The previous files are
 // kept beside them, as job.N.json and effective.N.toml. It is durable when this returns; if the

@@ -77,7 +77,7 @@ Status Accounts::on(const ledger::PhaseOpened& record) {
   training_ = record.kind == PhaseKind::kTrain;
   if (!training_) return {};
   epoch_ = record.epoch.value;
-  books_[epoch_].records = declared_.records;
+  books_[epoch_].records = record.records != 0 ? record.records : declared_.records;
   books_[epoch_].closed = false;
   return {};
 }
@@ -275,6 +275,14 @@ std::vector<EpochAccount> Accounts::epochs() const {
     epochs.push_back(account);
   }
   return epochs;
+}
+
+std::uint64_t Accounts::records_before(std::uint32_t epoch, std::uint64_t otherwise) const {
+  std::uint64_t sum = otherwise * epoch;
+  for (const auto& [number, book] : books_) {
+    if (number < epoch && book.begun()) sum = sum - otherwise + book.records;
+  }
+  return sum;
 }
 
 void Accounts::count_skips(const Book& book, EpochAccount& account) const {

@@ -73,6 +73,9 @@ class Accounts {
 
   // By epoch: those that have begun, or all epochs if the program does not use the ledger.
   [[nodiscard]] std::vector<EpochAccount> epochs() const;
+  // How many records all epochs before this one have; those that have not begun count as
+  // `otherwise`.
+  [[nodiscard]] std::uint64_t records_before(std::uint32_t epoch, std::uint64_t otherwise) const;
   [[nodiscard]] Delivery delivery() const { return delivery_; }
   [[nodiscard]] IntervalSet partial(std::uint32_t epoch) const;
   [[nodiscard]] bool finished() const { return finished_; }

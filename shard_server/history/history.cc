@@ -91,6 +91,8 @@ struct History::State {
   SeriesTable series;
   Incarnation incarnation;
   std::uint64_t most_bytes = 0;
+  std::uint64_t train_records = 0;  // as the data have now
+  std::string sized{};              // the newest phase whose own number of records is written
   std::uint64_t transactions = 0;
   std::uint64_t entries_since_look = 0;
   std::deque<history::Entry> buffer{};
@@ -99,6 +101,7 @@ struct History::State {
 
   Status write(const history::Settled& e);
   Status write(const history::Grant& e);
+  Status write_size(const history::Grant& e);
   Status write(const history::Cut& e);
   Status write(const history::Steps& e);
   Status write(const history::Measured& e) { return series.put(e); }
@@ -129,9 +132,21 @@ Status set(Database& db, const char* key, std::uint64_t value) {
   return ran(statement.bind(1, value).run());
 }
 
+// If the data have grown since, the phases so far keep the number of records that they had.
+Status keep_sizes(Database& db, std::uint64_t records) {
+  ANTDT_TRY(const std::uint64_t before,
+            db.query_number("SELECT coalesce(max(value),0) FROM meta WHERE key='records'"));
+  if (before == 0 || before == records) return {};
+  return db.execute(fmt::format("INSERT OR IGNORE INTO meta SELECT DISTINCT "
+                                "'records.'||generation||'.'||phase,{} FROM grants",
+                                before)
+                        .c_str());
+}
+
 Status begin_incarnation(Database& db, const DataSet& train, Incarnation incarnation,
                          std::uint64_t most_bytes) {
   ANTDT_RETURN_IF_ERROR(db.execute("BEGIN IMMEDIATE"));
+  ANTDT_RETURN_IF_ERROR(keep_sizes(db, train.records));
   ANTDT_RETURN_IF_ERROR(set(db, "incarnation", incarnation.value));
   ANTDT_RETURN_IF_ERROR(set(db, "permutation", kPermutationVersion));
   ANTDT_RETURN_IF_ERROR(set(db, "records", train.records));
@@ -163,7 +178,8 @@ Result<History> History::open(const std::string& path, const DataSet& train,
     ANTDT_TRY(Statements statements, Statements::prepare(db));
     ANTDT_TRY(SeriesTable series, SeriesTable::open(db));
     return std::make_unique<State>(State{path, std::move(db), std::move(statements),
-                                         std::move(series), incarnation, most_bytes});
+                                         std::move(series), incarnation, most_bytes,
+                                         train.records});
   };
   ANTDT_TRY(auto state, about_history(path, make()));
   return History(std::move(state));
@@ -200,9 +216,18 @@ Status History::State::cut(Generation generation, std::uint64_t phase, WorkerId 
 
 Status History::State::write(const history::Grant& e) {
   ANTDT_RETURN_IF_ERROR(cut(e.generation, e.phase, e.worker, e.place));
+  if (e.records != 0 && e.records != train_records) ANTDT_RETURN_IF_ERROR(write_size(e));
   Statement& s = statements.put_grant;
   s.bind(1, e.generation.value).bind(2, e.phase).bind(3, number_of(e.worker)).bind(4, e.place);
   return ran(s.bind(5, e.epoch.value).bind(6, e.at.from).bind(7, e.at.size()).run());
+}
+
+Status History::State::write_size(const history::Grant& e) {
+  std::string key = size_key(e.generation, e.phase);
+  if (key == sized) return {};
+  ANTDT_RETURN_IF_ERROR(set(database, key.c_str(), e.records));
+  sized = std::move(key);
+  return {};
 }
 
 Status History::State::write(const history::Cut& e) {

@@ -61,6 +61,7 @@ struct Grant {
   WorkerId worker;
   std::uint64_t place = 0;  // place of the grant's first record
   Interval at;
+  std::uint64_t records = 0;  // of the phase; 0: as many as the data have now
 };
 // `worker` gave back what it was granted from `place` on, before it began with it.
 struct Cut {

@@ -13,6 +13,11 @@
 
 namespace antdt::shard_server {
 
+// Under this key `meta` has the number of records of a phase that began before the data grew.
+inline std::string size_key(Generation generation, std::uint64_t phase) {
+  return fmt::format("records.{}.{}", generation.value, phase);
+}
+
 inline constexpr std::uint64_t kHistoryFormat = 1;
 // "AntH" in the database's header.
 inline constexpr std::uint64_t kHistoryApplicationId = 0x416e7448;

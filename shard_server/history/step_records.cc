@@ -59,7 +59,8 @@ class HistoryReader {
   [[nodiscard]] Status read_member(const KnownGeneration& owner, const wire::StepRun& run,
                                    Interval places, MemberRecords& member,
                                    std::optional<Epoch>& epoch);
-  void add(Epoch epoch, Interval positions, MemberRecords& member) const;
+  // The training data as they were in this phase.
+  [[nodiscard]] Result<DataSet> data_of(Generation generation, std::uint64_t phase);
   [[nodiscard]] tl::unexpected<Error> not_there(Step step);
 
   Database database_;
@@ -125,10 +126,17 @@ Result<std::optional<wire::StepRun>> HistoryReader::run_of(Generation generation
   return run;
 }
 
+Result<DataSet> HistoryReader::data_of(Generation generation, std::uint64_t phase) {
+  DataSet data = train_;
+  ANTDT_TRY(const std::uint64_t records, meta(size_key(generation, phase).c_str()));
+  if (records != 0) data.records = records;
+  return data;
+}
+
 // Converts positions of an epoch's stream to record numbers.
-void HistoryReader::add(Epoch epoch, Interval positions, MemberRecords& member) const {
+void add(const DataSet& train, Epoch epoch, Interval positions, MemberRecords& member) {
   for (const wire::Piece& piece :
-       EpochStream(train_, epoch, PhaseKind::kTrain).pieces(positions.from, positions.to)) {
+       EpochStream(train, epoch, PhaseKind::kTrain).pieces(positions.from, positions.to)) {
     const auto known = std::ranges::find(member.shards, piece.shard, &ShardRecords::shard);
     ShardRecords& shard = known != member.shards.end()
                               ? *known
@@ -143,6 +151,7 @@ void HistoryReader::add(Epoch epoch, Interval positions, MemberRecords& member) 
 Status HistoryReader::read_member(const KnownGeneration& owner, const wire::StepRun& run,
                                   Interval places, MemberRecords& member,
                                   std::optional<Epoch>& epoch) {
+  ANTDT_TRY(const DataSet train, data_of(owner.generation, run.phase));
   ANTDT_TRY(Statement rows,
             database_.prepare("SELECT place,epoch,position,records FROM grants WHERE generation=?1 "
                               "AND phase=?2 AND worker=?3 AND place<?4 AND place+records>?5 "
@@ -151,14 +160,14 @@ Status HistoryReader::read_member(const KnownGeneration& owner, const wire::Step
   rows.bind(4, places.to).bind(5, places.from);
   ANTDT_RETURN_IF_ERROR(each_row(rows, [&]() -> Status {
     const std::uint64_t place = rows.number(0), position = rows.number(2), size = rows.number(3);
-    if (position > train_.records || size > train_.records - position) {
+    if (position > train.records || size > train.records - position) {
       return fail(ErrorKind::kCorrupt, "{} was granted {} records from position {} on, of {}",
-                  member.worker, size, position, train_.records);
+                  member.worker, size, position, train.records);
     }
     const std::uint64_t from = std::max(place, places.from);
     const std::uint64_t to = std::min(place + size, places.to);
     epoch = Epoch{static_cast<std::uint32_t>(rows.number(1))};
-    add(*epoch, {position + (from - place), position + (to - place)}, member);
+    add(train, *epoch, {position + (from - place), position + (to - place)}, member);
     return {};
   }));
   for (ShardRecords& shard : member.shards) std::ranges::sort(shard.records);

@@ -18,7 +18,7 @@ tl::unexpected<Error> damaged(std::string_view why) {
 }
 
 Status same_data(std::string_view name, const DataSet& then, const DataSet& now) {
-  if (then.records == now.records && then.shard_records == now.shard_records &&
+  if (has_had(now, then.records) && then.shard_records == now.shard_records &&
       then.shuffle == now.shuffle && then.seed == now.seed) {
     return {};
   }
@@ -55,7 +55,10 @@ void io(A& a, typename A::template Ref<Holder> x) {
 std::string LedgerImage::write(const LedgerState& state) {
   Writer out;
   const bool skips = !state.supply_.skips_.empty();
-  out(skips ? kFormatWithLeftOut : kImageFormat, state.train_, state.eval_, state.phase_,
+  DataSet train = state.train_;
+  const bool trains = state.phase_.number != 0 && state.phase_.kind == PhaseKind::kTrain;
+  if (trains) train.records = state.supply_.stream_.size();
+  out(skips ? kFormatWithLeftOut : kImageFormat, train, state.eval_, state.phase_,
       state.supply_.cursor_, state.supply_.returned_.ranges(), state.supply_.skips_.intervals(),
       state.holders_.committed_, state.evaluation_,
       static_cast<std::uint64_t>(state.holders_.holders_.size()));
@@ -93,7 +96,7 @@ Status LedgerImage::read_into(LedgerState& state, std::string_view image) {
   std::vector<Interval> left_out = skips;
   if (tells_left_out) in(left_out);
   if (!in.ok() || !in.at_end()) return damaged("it cannot be read");
-  open_stream(state);
+  open_stream(state, train.records);
   for (const Interval& skip : skips) state.supply_.skips_.add(skip);
   for (const Interval& skip : left_out) state.supply_.left_out_.add(skip);
   if (tells_left_out && left_out_differs(state)) return damaged("what is left out cannot be");
@@ -117,11 +120,11 @@ bool LedgerImage::left_out_differs(const LedgerState& state) {
   });
 }
 
-void LedgerImage::open_stream(LedgerState& state) {
+void LedgerImage::open_stream(LedgerState& state, std::uint64_t train_records) {
   if (state.phase_.number == 0) return;
-  const bool train = state.phase_.kind == PhaseKind::kTrain;
-  state.supply_.stream_ =
-      EpochStream(train ? state.train_ : state.eval_, state.phase_.epoch, state.phase_.kind);
+  const PhaseKind kind = state.phase_.kind;
+  const std::uint64_t records = kind == PhaseKind::kTrain ? train_records : 0;
+  state.supply_.stream_ = EpochStream(state.data_of(kind, records), state.phase_.epoch, kind);
 }
 
 bool LedgerImage::can_be_said_again(const Answer& answer, const LedgerState& state) {

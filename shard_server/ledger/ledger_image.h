@@ -1,7 +1,7 @@
 // The state of the ledger as bytes, for snapshots of the journal and for checkpoints. Equal states
-// give equal bytes. The format is a number, the data sets, then the fields of the state
-// (shard_server/archive.h). Fields that can be computed from others are computed when an image is
-// read.
+// give equal bytes. The format is a number, the data sets (that of the open phase with the records
+// that it has), then the fields of the state (shard_server/archive.h). Fields that can be computed
+// from others are computed when an image is read.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ class LedgerImage {
   static void read_holders(Reader& in, LedgerState& state);
   // Whether some positions are left out that nobody declared as skipped.
   [[nodiscard]] static bool left_out_differs(const LedgerState& state);
-  static void open_stream(LedgerState& state);
+  static void open_stream(LedgerState& state, std::uint64_t train_records);
   // Whether a repeated request can be answered with the ranges that it got the first time.
   [[nodiscard]] static bool can_be_said_again(const Answer& answer, const LedgerState& state);
   // Computes the fields that follow from others, and checks that the state is possible.

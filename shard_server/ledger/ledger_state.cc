@@ -21,11 +21,17 @@ IntervalSet LedgerState::committed_positions() const {
 }
 
 void LedgerState::apply(const PhaseOpened& record, Changes&) {
-  const bool train = record.kind == PhaseKind::kTrain;
   phase_ = {record.phase, record.kind, record.epoch};
-  supply_ = Supply(EpochStream(train ? train_ : eval_, record.epoch, record.kind));
+  supply_ = Supply(EpochStream(data_of(record.kind, record.records), record.epoch, record.kind));
   evaluation_ = {};
   holders_.begin_phase();
+}
+
+DataSet LedgerState::data_of(PhaseKind kind, std::uint64_t records) const {
+  DataSet data = kind == PhaseKind::kTrain ? train_ : eval_;
+  if (records == 0) records = data.began_with;
+  if (records != 0) data.records = records;
+  return data;
 }
 
 void LedgerState::apply(const MemberAdmitted& record, Changes& changes) {

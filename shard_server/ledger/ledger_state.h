@@ -40,6 +40,7 @@ class LedgerState {
  public:
   LedgerState(const DataSet& train, const DataSet& eval) : train_(train), eval_(eval) {}
 
+  // The training data as they are now; a phase that was opened before they grew has fewer records.
   [[nodiscard]] const DataSet& train() const { return train_; }
   [[nodiscard]] const DataSet& eval() const { return eval_; }
   [[nodiscard]] const Phase& phase() const { return phase_; }
@@ -85,6 +86,8 @@ class LedgerState {
  private:
   friend class LedgerImage;
   void give_back_all(WorkerId worker, bool suspect, Changes& changes);
+  // The data of a phase that has (or, if this is 0, began before phases said it) so many records.
+  [[nodiscard]] DataSet data_of(PhaseKind kind, std::uint64_t records) const;
 
   DataSet train_;
   DataSet eval_;

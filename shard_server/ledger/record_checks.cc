@@ -74,6 +74,11 @@ Status check(const LedgerState& state, const PhaseOpened& event) {
                 "phase {} cannot open: {} records of phase {} are not committed", event.phase,
                 state.supply().ungranted() + state.holders().outstanding(), state.phase().number);
   }
+  const DataSet& data = event.kind == PhaseKind::kTrain ? state.train() : state.eval();
+  if (event.records != 0 && !has_had(data, event.records)) {
+    return fail(ErrorKind::kRefused, "phase {} cannot open with {} records: the data have {}",
+                event.phase, event.records, data.records);
+  }
   return {};
 }
 
@@ -139,9 +144,9 @@ Status check(const LedgerState& state, const FetchRequested& event) {
     ANTDT_RETURN_IF_ERROR(check_late(state, event.member, event.request.place, event.request.late));
   }
   if (!event.request.skipped.empty()) {
-    ANTDT_RETURN_IF_ERROR(
-        check_skipped(state, event.member, state.holders().all().at(event.member.worker).place,
-                      event.request.skipped));
+    ANTDT_RETURN_IF_ERROR(check_skipped(state, event.member,
+                                        state.holders().all().at(event.member.worker).place,
+                                        event.request.skipped));
   }
   for (const wire::EvalPartial& partial : event.request.partials) {
     if (state.phase().kind != PhaseKind::kEval) {

@@ -25,6 +25,11 @@ void io(A&, typename A::template Ref<ledger::JobFinished>) {}
 template <class A>
 void io(A& a, typename A::template Ref<ledger::PhaseOpened> x) {
   a(x.phase, x.kind, x.epoch);
+  if constexpr (requires { a.at_end(); }) {
+    if (!a.at_end()) a(x.records);  // an earlier release did not write it
+  } else {
+    a(x.records);
+  }
 }
 template <class A>
 void io(A& a, typename A::template Ref<ledger::MemberAdmitted> x) {

@@ -66,6 +66,9 @@ struct PhaseOpened {
   std::uint64_t phase = 0;
   PhaseKind kind = PhaseKind::kTrain;
   Epoch epoch;
+  // How many the data had when the phase was opened. 0 in a record of an earlier release, whose
+  // data could not grow.
+  std::uint64_t records = 0;
 };
 
 // A loose member, or a new attempt of one. An older attempt is lost with what it held (as by

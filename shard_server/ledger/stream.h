@@ -27,8 +27,15 @@ struct DataSet {
   std::uint64_t records = 0;
   std::uint64_t shard_records = 1;  // at least 1; fixed when the data set is made
   Shuffle shuffle = Shuffle::kFull;
-  std::uint64_t seed = 0;  // the job's seed
+  std::uint64_t seed = 0;        // the job's seed
+  std::uint64_t began_with = 0;  // records when the run began; 0: they have not grown since
 };
+
+// Whether the data have, or have had before they grew, so many records.
+[[nodiscard]] constexpr bool has_had(const DataSet& data, std::uint64_t records) {
+  return records == data.records ||
+         (data.began_with != 0 && data.began_with <= records && records < data.records);
+}
 
 enum class PhaseKind : std::uint8_t { kTrain, kEval };
 

@@ -43,8 +43,12 @@ bool Daemon::start() {
     world_.violate("the journal can be replayed", opened.error().message);
     return true;
   }
-  if (!run_.disk.ledger.empty() && opened->ledger().image() != run_.disk.ledger) {
-    world_.violate("a replay comes to the same state", "the ledger differs");
+  if (!run_.disk.ledger.empty()) {
+    // The data may have grown meanwhile, which an image tells.
+    const auto then = shard_server::Ledger::restore(run_.config.ledger, run_.disk.ledger);
+    if (!then || then->image() != opened->ledger().image()) {
+      world_.violate("a replay comes to the same state", "the ledger differs");
+    }
   }
   machine_.emplace(std::move(*opened));
   skips_ = ctl::job::SkipList(run_.disk.skips);

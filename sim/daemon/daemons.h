@@ -23,6 +23,8 @@ class Daemons {
   void make();
   void start_after(Duration pause);  // does nothing if a daemon runs by then
   void receive(const ToDaemon& message);
+  // What changes whenever a stopped run is resumed.
+  std::function<void(ctl::JobMachineConfig&)> on_resume = [](ctl::JobMachineConfig&) {};
   // An operator wants the job to stop.
   void stop_asked(Duration grace);
   // Delivers the messages that the script held back to the newest incarnation.
@@ -41,7 +43,7 @@ class Daemons {
 
   World& world_;
   Clocks& clocks_;
-  const Daemon::Run run_;
+  Daemon::Run run_;
   const Script& script_;
   Daemon::Outside outside_;
   std::vector<std::unique_ptr<Daemon>> daemons_;  // every incarnation

@@ -74,16 +74,10 @@ ctl::job::HostWelcomed Player::welcome_of(const std::string& host) const {
   for (const auto* all : {&servers_, &workers_}) {
     for (const Worker& w : *all) {
       if (!w.alive || w.host != host) continue;
-      welcome.running.push_back({w.member.worker, w.member.attempt, pid_of(w)});
+      welcome.running.push_back({w.member.worker, w.member.attempt, w.pid()});
     }
   }
   return welcome;
-}
-
-std::uint32_t Player::pid_of(const Worker& process) const {
-  const bool server = process.member.worker.role == 's';
-  const auto first = static_cast<std::uint32_t>(server ? workers_.size() : 0);
-  return first + process.member.worker.index + 1;
 }
 
 std::vector<Worker*> Player::processes() {
@@ -200,7 +194,7 @@ void Player::start(Member member, const std::string& host) {
   fresh.host = host;
   fresh.alive = true;
   fresh.started = now();
-  feed(ctl::lifecycle::WorkerStarted{member, pid_of(fresh)});
+  feed(ctl::lifecycle::WorkerStarted{member, fresh.pid()});
   world_.after(from_seconds(setup_.costs.start_s), [this, member] {
     Worker& ready = worker(member.worker);
     if (!ready.alive || ready.member != member) return;

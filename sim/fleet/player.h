@@ -140,7 +140,6 @@ class Player {
   [[nodiscard]] Worker& worker(WorkerId id) {
     return (id.role == 's' ? servers_ : workers_)[id.index];
   }
-  [[nodiscard]] std::uint32_t pid_of(const Worker& process) const;
   [[nodiscard]] const drill::Emulation& emulation() const { return setup_.emulation; }
   void say(Worker& worker, ctl::job::WorkerBody body, std::uint64_t seq = 0);
   void fetch(Worker& worker);  // fetches the records that the worker's feed wants, if any

@@ -44,7 +44,7 @@ void PushGroup::joined(Worker& process) { join(process); }
 void PushGroup::join(Worker& process) {
   process.in_group = false;
   wire::Join join;
-  join.pid = player_.pid_of(process);
+  join.pid = process.pid();
   if (process.member.worker.role == 's') {
     join.collective = false;
     join.endpoint = to_string(process.member.worker);

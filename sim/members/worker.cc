@@ -21,7 +21,7 @@ void say_late(std::vector<wire::MemberPlace>& places) {
 Worker::Worker(World& world, const Surroundings& around, const JobShape& shape, Sabotage sabotage,
                const Place& place)
     : MachineProgram(world, around, shape, sabotage, place) {
-  state_.model.tally.resize(shape.train_records);
+  state_.model.tally.resize(shape.grown_records());
 }
 
 std::string Worker::doing() const {

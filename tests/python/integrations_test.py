@@ -1,6 +1,6 @@
 """antdt.integrations: loops of accelerate, modules of Lightning and Trainers of transformers,
-compared with the originals outside a job, and in a job. ANTDT_INTEGRATIONS_PYTHON names an
-interpreter that has PyTorch, accelerate, pytorch_lightning and transformers."""
+compared with the originals outside a job, and in a job. scripts/install-torch2 makes an interpreter
+that has PyTorch, accelerate, pytorch_lightning and transformers; ANTDT_INTEGRATIONS_PYTHON names another."""
 import json
 import os
 import subprocess
@@ -14,16 +14,16 @@ import sys, torch
 ours, theirs = (torch.load(path) for path in sys.argv[1:])
 print(max((ours[k] - v).abs().max().item() for k, v in theirs.items()))
 """
-THEIRS = os.environ.get("ANTDT_INTEGRATIONS_PYTHON", "")
+THEIRS = os.environ.get("ANTDT_INTEGRATIONS_PYTHON") or python_jobs.TORCH2
 
 
 def has(package):
-    return THEIRS and subprocess.run([THEIRS, "-c", f"import {package}"],
-                                     capture_output=True).returncode == 0
+    return os.path.exists(THEIRS) and subprocess.run([THEIRS, "-c", f"import {package}"],
+                                                     capture_output=True).returncode == 0
 
 
 def needs(package):
-    return unittest.skipUnless(has(package), f"ANTDT_INTEGRATIONS_PYTHON names no Python with {package}")
+    return unittest.skipUnless(has(package), f"no Python with {package} (scripts/install-torch2)")
 
 
 @python_jobs.needs_torch

@@ -33,11 +33,11 @@ class Torchrun(PlainJobs):
         self.fails_by_a_mismatch(r"it called broadcast float32\[1\] at plain_ddp.py", PLAIN_OTHER="10",
                                  TORCH_DISTRIBUTED_DEBUG="DETAIL")
 
-    @unittest.skipUnless(len(python_jobs.PYTHONS) > 1, "no ANTDT_TORCH2_PYTHON")
+    @unittest.skipUnless(len(python_jobs.PYTHONS) > 1, "no PyTorch 2 (scripts/install-torch2)")
     def test_where_a_collective_times_out_the_rank_that_called_something_else_is_named(self):
         self.fails_by_a_mismatch(r"it called \w+", python_jobs.PYTHONS[1], PLAIN_SKIP="10", PLAIN_TIMEOUT="3")
 
-    @unittest.skipUnless(len(python_jobs.PYTHONS) > 1, "no ANTDT_TORCH2_PYTHON")
+    @unittest.skipUnless(len(python_jobs.PYTHONS) > 1, "no PyTorch 2 (scripts/install-torch2)")
     def test_where_gloo_aborts_a_rank_the_one_that_skipped_a_collective_is_named(self):
         script = python_jobs.SOURCE / "bench" / "traced" / "ddp.py"
         job = self.script(python_jobs.PYTHONS[1], program=(script, "--step-ms", 1, "--skip-rank", 1, "--skip-at", 13),

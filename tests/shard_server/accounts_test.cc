@@ -52,6 +52,23 @@ TEST_F(AccountsTest, ALedgerThatGrantsARecordTwiceIsFoundOut) {
   EXPECT_EQ(audit(accounts_).exit_code, 1);
 }
 
+TEST_F(AccountsTest, EachEpochHasTheRecordsWithWhichItWasOpened) {
+  begin(3);
+  apply(answered(0, {{{0, 100}, 0}}));
+  apply(answered(100, {}));
+  apply(ledger::PhaseOpened{2, PhaseKind::kTrain, Epoch{1}, 130});
+  apply(answered(0, {{{0, 130}, 0}}));
+  apply(answered(130, {}));
+  const auto again = Accounts::restore(accounts_.image());
+  ASSERT_TRUE(again) << again.error().message;
+  for (const Accounts& accounts : {accounts_, *again}) {
+    EXPECT_EQ(accounts.epochs()[1].records, 130U);
+    EXPECT_EQ(accounts.epochs()[1].once, 130U);
+    EXPECT_EQ(accounts.records_before(1, 130), 100U);
+    EXPECT_EQ(accounts.records_before(3, 130), 360U);
+  }
+}
+
 TEST_F(AccountsTest, AnEpochClosedWithARecordMissingHasLostIt) {
   begin(2);
   apply(answered(0, {{{0, 99}, 0}}));

@@ -118,6 +118,27 @@ TEST_F(HistoryTest, RecordsAreThoseOfTheShuffledStream) {
   EXPECT_GT(shuffled, 5U);
 }
 
+TEST_F(HistoryTest, AStepFromBeforeTheDataGrewHasTheRecordsOfThatTime) {
+  data_.shuffle = Shuffle::kFull;
+  write({settled(1, 0, {w0}), grant(1, w0, 0, {0, 60}), steps(1, 1, 6, {0}, {10})});
+  const std::string before = text(3);
+  data_.records = 150;
+  data_.began_with = 100;
+  history::Grant of_that_phase = grant(2, w0, 0, {60, 100});
+  of_that_phase.records = 100;
+  write({settled(2, 6, {w0}), of_that_phase, steps(2, 7, 4, {0}, {10})}, Incarnation{2});
+  EXPECT_EQ(text(3), before);
+  std::set<std::uint64_t> all;
+  for (std::uint64_t step = 1; step <= 10; ++step) {
+    const StepRecords found = read(step);
+    for (const ShardRecords& shard : found.members.at(0).shards) {
+      all.insert(shard.records.begin(), shard.records.end());
+    }
+  }
+  EXPECT_EQ(all.size(), 100U);
+  EXPECT_EQ(*all.rbegin(), 99U);
+}
+
 TEST_F(HistoryTest, RecalledRecordsHaveNoHolderUntilTheyAreGrantedAgain) {
   write({settled(1, 0), grant(1, w0, 0, {0, 10}), grant(1, w0, 10, {10, 20}),
          grant(1, w1, 0, {20, 22}), history::Cut{Generation{1}, 1, w0, 4}, grant(1, w1, 2, {4, 10}),

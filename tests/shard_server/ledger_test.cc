@@ -44,6 +44,53 @@ TEST(LedgerTest, APlaceBeyondWhatWasGrantedIsRefusedAndNamed) {
   EXPECT_NE(refuse->refused.reason.find("its place is 101"), std::string::npos);
 }
 
+// The data grew while the first phase was open.
+TEST(LedgerTest, APhaseKeepsTheRecordsThatTheDataHadWhenItWasOpened) {
+  Recorder recorder(config(100));
+  recorder.step(ledger::MemberAdmitted{kFirst, {}});
+  recorder.step(ledger::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}, 100});
+  recorder.step(fetch(kFirst, 1, 0, 100));
+  recorder.step(fetch(kFirst, 2, 40, 100));
+  const std::string image = recorder.ledger().image();
+
+  LedgerConfig grown = config(100);
+  grown.train.records = 150;
+  EXPECT_FALSE(Ledger::restore(grown, image)) << "nobody said that the data grew";
+  grown.train.began_with = 100;
+  auto restored = Ledger::restore(grown, image);
+  ASSERT_TRUE(restored) << restored.error().message;
+  EXPECT_EQ(restored->image(), image);
+  Ledger replayed = recorder.continued(Ledger(grown), 0);
+  EXPECT_EQ(replayed.image(), image);
+  EXPECT_EQ(replayed.records(), 100U);
+
+  ledger::Effects effects;
+  const auto step = [&](const ledger::Input& input) {
+    effects.clear();
+    replayed.step(input, {}, effects);
+  };
+  for (std::uint64_t seq = 3; !replayed.complete(); ++seq) {
+    ASSERT_LT(seq, 10U);
+    step(fetch(kFirst, seq, replayed.holders().at(kFirst.worker).end, 100));
+  }
+  step(ledger::PhaseOpened{2, PhaseKind::kTrain, Epoch{1}, 151});
+  EXPECT_EQ(replayed.phase().number, 1U) << "the data never had so many records";
+  step(ledger::PhaseOpened{2, PhaseKind::kTrain, Epoch{1}, 150});
+  EXPECT_EQ(replayed.phase().number, 2U);
+  EXPECT_EQ(replayed.records(), 150U);
+  EXPECT_TRUE(Ledger::restore(grown, replayed.image()));
+}
+
+// Journals of earlier releases do not say how many records a phase has.
+TEST(LedgerTest, APhaseOfAnOldJournalHasTheRecordsThatTheRunBeganWith) {
+  Recorder recorder(config(100));
+  recorder.step(ledger::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}});
+  LedgerConfig grown = config(100);
+  grown.train.records = 150;
+  grown.train.began_with = 100;
+  EXPECT_EQ(recorder.continued(Ledger(grown), 0).records(), 100U);
+}
+
 // At a checkpoint, and after a restore from it, the records are in the model all the same.
 TEST(LedgerTest, RecordsCommittedBeforeTheyWereSkippedDoNotCountAsSkipped) {
   Recorder recorder = two_members(config(1000));

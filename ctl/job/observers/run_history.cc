@@ -24,7 +24,8 @@ void add_grants(const shard_server::Ledger& ledger, Member m, const shard_server
                         ledger.phase().epoch,
                         m.worker,
                         end,
-                        {range->at.to - size, range->at.to}});
+                        {range->at.to - size, range->at.to},
+                        ledger.records()});
     }
   };
   add(holder.grants);

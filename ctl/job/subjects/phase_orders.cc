@@ -23,7 +23,7 @@ void PhaseOrders::open(const wire::PhaseStart& start, Work& work) {
     parts_.records.step(
         shard_server::ledger::PhaseOpened{
             start.phase, train ? shard_server::PhaseKind::kTrain : shard_server::PhaseKind::kEval,
-            start.epoch},
+            start.epoch, start.records},
         work);
   } else {
     parts_.records.step(shard_server::ledger::JobFinished{}, work);

@@ -24,6 +24,7 @@ struct JobSpec {
   bool external = false;  // no worker is started, because clients come by themselves
   std::uint32_t epochs = 1;
   std::uint64_t train_records = 0;
+  std::uint64_t began_with = 0;  // training records when the run began; 0: they have not grown
   std::uint64_t eval_records = 0;
   Duration checkpoint_every{};  // 0: only at the end
   Duration stop_grace = std::chrono::seconds(10);

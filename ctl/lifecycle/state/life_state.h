@@ -23,7 +23,7 @@ struct LifeState {
   explicit LifeState(JobSpec s)
       : spec(std::move(s)),
         incidents(spec.budgets, spec.budget_refill),
-        phases({spec.epochs, spec.train_records, spec.eval_records}) {}
+        phases({spec.epochs, spec.train_records, spec.eval_records, spec.began_with}) {}
 
   JobSpec spec;
   std::vector<WorkerProcess> workers;

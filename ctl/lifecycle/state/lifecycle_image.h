@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ctl/lifecycle/state/phases.h"
 #include "ctl/processes/failures.h"
 #include "ctl/processes/hosts.h"
 #include "ctl/processes/worker_process.h"
@@ -18,6 +19,7 @@ struct LifecycleImage {
   std::vector<WorkerProcessImage> workers;
   std::vector<HostState> hosts;
   std::uint64_t phase = 0;  // 0: no phase has opened yet
+  Phases::Sizes sizes;
   bool collective = true;
   bool made_progress = false;
   bool gang_stops = false;  // all processes are ending, and then all are started again
@@ -45,6 +47,7 @@ struct LifecycleImage {
     v("workers", m.workers);
     v("hosts", m.hosts);
     v("phase", m.phase);
+    v("sizes", m.sizes);
     v("collective", m.collective);
     v("made_progress", m.made_progress);
     v("gang_stops", m.gang_stops);

@@ -23,23 +23,51 @@ wire::PhaseStart Phases::describe(std::uint64_t phase) const {
   const bool train = index % phases_an_epoch == 0;
   start.what = train ? wire::PhaseKind::kTrain : wire::PhaseKind::kEval;
   start.epoch = Epoch{static_cast<std::uint32_t>(index / phases_an_epoch)};
-  start.records = train ? shape_.train_records : shape_.eval_records;
+  start.records = train ? records_of(start.epoch) : shape_.eval_records;
   return start;
+}
+
+std::uint64_t Phases::records_of(Epoch epoch) const {
+  if (epoch.value >= sizes_.opened) return shape_.train_records;
+  std::uint64_t records = began_with();
+  for (const Sizes::Growth& growth : sizes_.growths) {
+    if (growth.from <= epoch) records = growth.records;
+  }
+  return records;
 }
 
 void Phases::open(std::uint64_t phase) {
   number_ = phase;
   drained_ = false;
+  const wire::PhaseStart start = open();
+  if (start.what == wire::PhaseKind::kTrain) keep_size(start.epoch, start.records);
 }
 
-void Phases::go_back_to(std::uint64_t phase) {
+void Phases::keep_size(Epoch epoch, std::uint64_t records) {
+  if (epoch.value < sizes_.opened) return;
+  auto& growths = sizes_.growths;
+  if (records != (growths.empty() ? began_with() : growths.back().records)) {
+    growths.push_back({epoch, records});
+  }
+  sizes_.opened = epoch.value + 1;
+}
+
+void Phases::go_back_to(std::uint64_t phase, std::uint64_t records) {
+  // A journal that was begun anew does not know the epoch.
+  const wire::PhaseStart start = describe(phase);
+  const bool trains = start.what == wire::PhaseKind::kTrain;
+  if (trains && records != 0) keep_size(start.epoch, records);
   open(phase);
   done_with_.clear();
   disband();
 }
 
-void Phases::restore(std::uint64_t phase, std::optional<std::vector<Member>> group) {
+void Phases::restore(std::uint64_t phase, Sizes sizes, std::optional<std::vector<Member>> group) {
   number_ = phase;
+  sizes_ = std::move(sizes);
+  // An earlier release did not keep them.
+  const wire::PhaseStart start = describe(phase);
+  if (phase > 0 && phase < last()) sizes_.opened = std::max(sizes_.opened, start.epoch.value + 1);
   settled_ = group.has_value();
   group_ = std::move(group).value_or(std::vector<Member>{});
 }

@@ -2,7 +2,11 @@
 // the members of the newest settled generation. A phase is over when every record of it is
 // committed in the ledger (it is drained) and each member has reported that it is done with it.
 //
-// Durable: the number of the open phase.
+// The training data may have grown while the job was stopped. An epoch that was opened once keeps
+// its number of records, also when it is opened again in a later lineage, because positions of its
+// order are known by number; the others have all that the data have now.
+//
+// Durable: the number of the open phase, and the sizes of the epochs.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +23,28 @@ class Phases {
  public:
   struct Shape {
     std::uint32_t epochs = 1;
-    std::uint64_t train_records = 0;
+    std::uint64_t train_records = 0;  // as the data are now
     std::uint64_t eval_records = 0;
+    std::uint64_t began_with = 0;  // training records when the run began; 0: they have not grown
+  };
+  // What the epochs had of the training data when they were opened.
+  struct Sizes {
+    struct Growth {
+      Epoch from;  // the first epoch that has so many records
+      std::uint64_t records = 0;
+      template <class Self, class V>
+      static void fields(Self& m, V& v) {
+        v("from", m.from);
+        v("records", m.records);
+      }
+    };
+    std::uint32_t opened = 0;  // so many epochs, from the first, were opened
+    std::vector<Growth> growths;
+    template <class Self, class V>
+    static void fields(Self& m, V& v) {
+      v("opened", m.opened);
+      v("growths", m.growths);
+    }
   };
   explicit Phases(const Shape& shape) : shape_(shape) {}
 
@@ -30,10 +54,12 @@ class Phases {
   [[nodiscard]] wire::PhaseStart open() const { return describe(number_); }
   [[nodiscard]] wire::PhaseStart describe(std::uint64_t phase) const;
   void open(std::uint64_t phase);
-  // Training goes on from a checkpoint of this phase; the group is empty until one settles.
-  void go_back_to(std::uint64_t phase);
+  // Training goes on from a checkpoint of this phase, which has so many records there; the group is
+  // empty until one settles.
+  void go_back_to(std::uint64_t phase, std::uint64_t records);
   // `group`: of the settled generation, if one is settled.
-  void restore(std::uint64_t phase, std::optional<std::vector<Member>> group);
+  void restore(std::uint64_t phase, Sizes sizes, std::optional<std::vector<Member>> group);
+  [[nodiscard]] const Sizes& sizes() const { return sizes_; }
 
   // The ledger reports that the open phase is drained.
   void drain() { drained_ = true; }
@@ -51,7 +77,14 @@ class Phases {
   [[nodiscard]] bool in_group(Member member) const;
 
  private:
+  [[nodiscard]] std::uint64_t began_with() const {
+    return shape_.began_with != 0 ? shape_.began_with : shape_.train_records;
+  }
+  [[nodiscard]] std::uint64_t records_of(Epoch epoch) const;
+  void keep_size(Epoch epoch, std::uint64_t records);
+
   Shape shape_;
+  Sizes sizes_;
   std::uint64_t number_ = 0;
   bool drained_ = false;
   bool settled_ = false;

@@ -14,6 +14,7 @@
 #include "jobd/programs/job_spec.h"
 #include "launcher/commands/operate/elsewhere.h"
 #include "launcher/commands/run/fetch_back.h"
+#include "launcher/commands/run/grow.h"
 #include "launcher/commands/run/prepare.h"
 #include "launcher/commands/run/watch_run.h"
 #include "launcher/commands/show/runs.h"
@@ -140,25 +141,41 @@ Status check_keeps_checkpoints(const launcher::JobConfig& config) {
               "one keep their own; begin a new run");
 }
 
-// The data must be what the run began with, because its records are known by number.
-Status check_data(const std::string& run_dir, const launcher::JobConfig& config) {
+// The data must be what the run began with, because its records are known by number. Returns the
+// new text of data.json if records were added and may be; otherwise an empty one.
+Result<std::string> check_data(const ResumeOptions& options, const std::string& run_dir,
+                               const launcher::JobConfig& config) {
   ANTDT_TRY(const jobd::DataFound before, jobd::load_data_found(run_dir));
   ANTDT_TRY(const std::string now_text, index_data(config));
   ANTDT_TRY(const jobd::DataFound now, jobd::data_found(now_text, "what was found now"));
   const auto difference = ctl::data_difference(before, now, "this host now");
-  if (!difference) return {};
+  if (!difference) {
+    if (options.grow) {
+      fmt::print(talk(options.json), "nothing was added: the data have {} records, as before\n",
+                 now.train_records);
+    }
+    return "";
+  }
+  if (options.grow) {
+    ANTDT_TRY(std::string grown, grown_data(config, before, now, now_text));
+    fmt::print(talk(options.json),
+               "{} records were added: {} from the next epoch on, {} in the present one\n",
+               now.train_records - before.train_records, now.train_records, before.train_records);
+    return grown;
+  }
   return fail(ErrorKind::kUsage,
               "the data is not what the run in {} began with, which its data.json tells: {}. Put "
-              "the old files back, or begin a new run",
+              "the old files back, or begin a new run. If records were only added behind the old "
+              "ones, add --grow, and the next epoch sees them",
               run_dir, *difference);
 }
 
 // The run's configuration with the requested changes.
-Result<launcher::ChangedConfig> settings(const std::string& run_dir,
-                                         const std::vector<std::string>& overrides) {
+Result<launcher::ChangedConfig> settings(const std::string& run_dir, const ResumeOptions& options) {
   ANTDT_TRY(const launcher::JobConfig before, launcher::load_effective(run_dir));
-  if (overrides.empty()) return launcher::ChangedConfig{before, {}};
-  ANTDT_TRY(launcher::ChangedConfig changed, launcher::change_settings(before, overrides));
+  if (options.set.empty()) return launcher::ChangedConfig{before, {}};
+  ANTDT_TRY(launcher::ChangedConfig changed,
+            launcher::change_settings(before, options.set, options.grow));
   ANTDT_RETURN_IF_ERROR(find_own_programs(changed.config));
   return changed;
 }
@@ -210,14 +227,14 @@ Result<int> resume(const ResumeOptions& options) {
                 lock.error().message);
   }
   ANTDT_TRY(const launcher::RunControl before, launcher::read_control(run_dir));
-  ANTDT_TRY(const launcher::ChangedConfig changed, settings(run_dir, options.set));
+  ANTDT_TRY(const launcher::ChangedConfig changed, settings(run_dir, options));
   const launcher::JobConfig& config = changed.config;
   ANTDT_RETURN_IF_ERROR(check_metrics_address(config));
   const jobd::RunJournal journal(config, run_dir, before.state_dir);
   ANTDT_RETURN_IF_ERROR(check_not_elsewhere(run_dir));
   ANTDT_RETURN_IF_ERROR(options.from_checkpoint ? check_keeps_checkpoints(config)
                                                 : check_journal(run_dir, journal));
-  ANTDT_RETURN_IF_ERROR(check_data(run_dir, config));
+  ANTDT_TRY(const std::string grown, check_data(options, run_dir, config));
   ANTDT_RETURN_IF_ERROR(check_checkpoints(options, run_dir, config));
 
   // If this process dies on the way, the run has not ended, and resuming it again in the same way
@@ -229,6 +246,9 @@ Result<int> resume(const ResumeOptions& options) {
                              : "the journal was put aside as " + aside);
   }
   ANTDT_RETURN_IF_ERROR(change_settings(options, run_dir, changed));
+  if (!grown.empty()) {
+    ANTDT_RETURN_IF_ERROR(write_file_atomic(run_dir + "/data.json", grown, 0600));
+  }
   ANTDT_RETURN_IF_ERROR(request_resume(options, run_dir, changed));
   ANTDT_RETURN_IF_ERROR(put_summary_aside(run_dir));
   launcher::hold_signals();

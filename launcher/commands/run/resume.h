@@ -13,6 +13,7 @@ namespace antdt::cli {
 struct ResumeOptions {
   std::string run;
   bool from_checkpoint = false;  // whether the journal is put aside
+  bool grow = false;             // whether records were added to the training data (grow.h)
   std::vector<std::string> set;  // KEY=VALUE: settings to change (resume_settings.h)
   bool json = false;
   bool detach = false;
@@ -24,6 +25,8 @@ struct ResumeOptions {
 // starts a private agent and the job daemon on its directory, and shows the run as `antdt run`
 // does. Returns the exit code.
 //
+// `grow`: the epochs that begin from now on have all records that the data have now; the epoch that
+// is under way keeps its number.
 // `from_checkpoint`: goes on without the journal, which is kept under another name; records that
 // the newest complete checkpoint does not contain are trained again.
 [[nodiscard]] Result<int> resume(const ResumeOptions& options);

@@ -26,6 +26,7 @@ struct RunOptions {
   std::string job;
   std::string resume;  // a run to resume; then no job file is given
   bool from_checkpoint = false;
+  bool grow = false;
   std::vector<std::string> set;
   std::string launcher;  // "slurm", or empty: hosts and agents as [cluster] says
   RunHow how;
@@ -80,8 +81,8 @@ Result<int> run(const RunOptions& options) {
 
 Result<int> run_or_resume(const RunOptions& options) {
   if (options.resume.empty()) return run(options);
-  return resume({options.resume, options.from_checkpoint, options.set, options.how.json,
-                 options.how.detach, options.how.lent});
+  return resume({options.resume, options.from_checkpoint, options.grow, options.set,
+                 options.how.json, options.how.detach, options.how.lent});
 }
 
 // Agents on the nodes of this allocation, for as long as the job runs.
@@ -139,6 +140,11 @@ void add_run(CLI::App& app, int& exit_code) {
       ->add_flag("--from-checkpoint", options->from_checkpoint,
                  "with --resume: put the journal aside, go on with what the newest whole "
                  "checkpoint knows")
+      ->needs(goes_on);
+  command
+      ->add_flag("--grow", options->grow,
+                 "with --resume: records were added behind those of the training data; the next "
+                 "epoch sees them")
       ->needs(goes_on);
   command
       ->add_option("--set", options->set,

@@ -1,13 +1,20 @@
 """Trains a module with a counter for each record, to which each step adds how often the record was in
-it. At the end of a job each counter is the number of epochs. Usage: tally.py RECORDS"""
+it. At the end of a job each counter is the number of epochs.
+
+    tally.py RECORDS [DELAY [READERS [COUNTERS]]]
+
+RECORDS is a number, or a file with a line for each record. There are as many counters, or COUNTERS."""
 import sys
 import time
 
 import torch
 
 import antdt.torch as adt
+from antdt.data import Lines
 
-records = int(sys.argv[1])
+lines = None if sys.argv[1].isdigit() else Lines(sys.argv[1])
+records = int(sys.argv[1]) if lines is None else len(lines)
+counters = int(sys.argv[4]) if len(sys.argv) > 4 else records
 
 
 class Numbers(torch.utils.data.Dataset):
@@ -15,13 +22,13 @@ class Numbers(torch.utils.data.Dataset):
         return records
 
     def __getitem__(self, i):
-        return i
+        return i if lines is None else int(lines[i])
 
 
 class Tally(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.counts = torch.nn.Parameter(torch.zeros(records))
+        self.counts = torch.nn.Parameter(torch.zeros(counters))
 
     def forward(self, i):
         return self.counts[i].sum()

@@ -41,7 +41,9 @@ void TracedRanks::on(const RankSaid& e, MonoTime now, Effects& out) {
   rank.heard = now;
   progress_.ranks = std::max<std::uint64_t>(progress_.ranks, ranks_.size());
   progress_.runs = e.said.runs;
-  if (moves) moved(now, out);
+  // The one that failed may take a moment to end, and the others may go on meanwhile.
+  const bool ends = state_ == State::kEnded && !is_new && now - asked_ < kEndsWithin;
+  if (moves && !ends) moved(now, out);
   count(now);
 }
 

@@ -8,7 +8,8 @@
 //                            they called does not explain the failure
 //   hung ──`hang_after` is over and they cannot go on──> ended        (EndRank)
 //   hung ──a rank goes──> ended
-//   any but asking after a failure ──a rank moves or comes──> moving  (SayHangOver, after a hang)
+//   any but asking after a failure ──a rank comes, or one moves──> moving  (SayHangOver, after a
+//                            hang); ended, and one moves: only kEndsWithin after they were asked
 //
 // A rank moves when it enters another collective or takes a step of its optimizer. Ranks cannot go
 // on by themselves if all of them wait in collectives, or if the cause answers nothing; a cause
@@ -67,6 +68,8 @@ using Effects = std::vector<Effect>;
 class TracedRanks {
  public:
   static constexpr Duration kAnswerWithin = std::chrono::seconds(3);
+  // The one that failed may be there so long, while the others go on.
+  static constexpr Duration kEndsWithin = std::chrono::seconds(10);
   static constexpr int kPatienceParts = 4;  // `patience` is this part of hang_after
   static constexpr int kIdleTimes = 5;
 

@@ -44,7 +44,8 @@ class Torchrun(PlainJobs):
                           extra='[failure]\nhang_after = "10m"\nbudgets = { program = 0, signal = 0 }\n')
         run = self.run_job(job, timeout=180)
         self.assertEqual(run.code, 1, run.explain())
-        self.assertRegex(run.summary["exit"]["first_cause"], r"^w[02] .*SIGABRT", "not of the culprit")
+        self.assertRegex(run.summary["exit"]["first_cause"], r"(?s)^w1 never entered .*; w[02] .*SIGABRT",
+                         "the culprit, before the rank that was aborted")
         hang = run.summary.get("hang")
         self.assertIsNotNone(hang, run.explain())
         self.assertRegex(hang["text"], r"^w1 never entered all_reduce float32\[1\] #\d+ \(called from ddp.py:\d+ in "

@@ -194,6 +194,23 @@ TEST_F(TracedRanksTest, ARankThatMovesDoesNotEndTheQuestionAboutAFailure) {
   EXPECT_THAT(take<SayHang>(), SizeIs(1));
 }
 
+TEST_F(TracedRanksTest, AFailureStaysExplainedWhileTheOthersGoOnForAMoment) {
+  for (const std::uint32_t i : {0U, 1U, 2U}) say(i, {5, 80, 2, 0, "all_reduce"});
+  tell(0, 0, true, {{"", 2, "all_reduce", "train.py:4"}});
+  const std::uint64_t number = take<AskForStacks>().at(0).number;
+  tell(1, number, true, {{"", 2, "all_reduce", "train.py:4"}});
+  tell(2, number, true, {{"", 2, "barrier", "train.py:9"}});
+  ASSERT_TRUE(ranks.hang());
+  say(2, {6, 96, 3, 0, "all_reduce"});
+  EXPECT_TRUE(ranks.hang());
+  EXPECT_THAT(take<SayHangOver>(), SizeIs(0));
+  // The script has caught the error, and goes on.
+  pass(TracedRanks::kEndsWithin);
+  say(2, {7, 112, 4, 0, "all_reduce"});
+  EXPECT_FALSE(ranks.hang());
+  EXPECT_THAT(take<SayHangOver>(), SizeIs(1));
+}
+
 TEST_F(TracedRanksTest, AfterAFailureThatNoMismatchExplainsTheyAreWatchedAsBefore) {
   for (const std::uint32_t i : {0U, 1U, 2U}) say(i, {5, 80, 2, 0, "all_reduce"});
   tell(0, 0, true, {{"", 2, "all_reduce", "train.py:4"}});

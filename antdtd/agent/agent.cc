@@ -49,29 +49,27 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
           }});
   daemons_ = std::make_unique<DaemonLinks>(
       std::move(parts.control),
-      DaemonLinks::Handlers{[this](const std::string& key) {
-                              return users_ == nullptr || users_->is_authorized(key);
-                            },
-                            [this](const std::string& key) { return user_of(key); },
-                            [this](const std::string& job, const UserIdentity& user) {
-                              return save_attach(job, user);
-                            },
-                            [this](const std::string& job) { return welcome(job); },
-                            [this](const std::string& job) {
-                              private_job_->daemon_spoke(job);
-                              apply(supervision::DaemonAttached{job});
-                            },
-                            [this](const wire::Envelope& envelope, wire::Packet packet) {
-                              on_daemon_message(envelope, std::move(packet));
-                            },
-                            [this](const wire::Envelope& envelope, const wire::Packet& packet) {
-                              private_job_->start(envelope, packet);
-                            },
-                            [this](const wire::Envelope& envelope, const wire::Packet& packet,
-                                   const KnownUser& user) { on_admin(envelope, packet, user); },
-                            [this](const wire::Envelope& envelope, wire::Packet packet) {
-                              files_->handle(envelope, std::move(packet));
-                            }});
+      DaemonLinks::Handlers{
+          [this](const std::string& key) {
+            return users_ == nullptr || users_->is_authorized(key);
+          },
+          [this](const std::string& key) { return user_of(key); },
+          [this](const std::string& job, const UserIdentity& user) {
+            return save_attach(job, user);
+          },
+          [this](const std::string& job) { return welcome(job); },
+          [this](const std::string& job) { apply(supervision::DaemonAttached{job}); },
+          [this](const wire::Envelope& envelope, wire::Packet packet) {
+            on_daemon_message(envelope, std::move(packet));
+          },
+          [this](const wire::Envelope& envelope, const wire::Packet& packet) {
+            private_job_->start(envelope, packet);
+          },
+          [this](const wire::Envelope& envelope, const wire::Packet& packet,
+                 const KnownUser& user) { on_admin(envelope, packet, user); },
+          [this](const wire::Envelope& envelope, wire::Packet packet) {
+            files_->handle(envelope, std::move(packet));
+          }});
   if (users_ != nullptr) users_->on_change([this] { daemons_->drop_revoked(); });
   sockets_ = std::make_unique<UserSockets>(
       loop_, options_.host, supervision_, std::move(parts.socket_of),
@@ -213,6 +211,7 @@ void Agent::run(const supervision::WriteToLog& effect) { log_warn("{}", effect.t
 // --------------------------------------------------------- from the job daemon
 
 Status Agent::save_attach(const std::string& job, const UserIdentity& user) {
+  private_job_->daemon_spoke(job);
   const JobLinks::Job* link = daemons_->links().find(job);
   JobRecord& record = records_[job];
   record.incarnation = link->incarnation;

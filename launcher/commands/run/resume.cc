@@ -161,6 +161,14 @@ Result<std::string> check_data(const ResumeOptions& options, const std::string& 
     fmt::print(talk(options.json),
                "{} records were added: {} from the next epoch on, {} in the present one\n",
                now.train_records - before.train_records, now.train_records, before.train_records);
+    const auto summary = launcher::read_summary(run_dir);
+    if (summary && summary->epochs.size() >= config.job.epochs) {
+      fmt::print(
+          stderr,
+          "antdt: the last of the run's {} epochs has begun, so nothing will see the records "
+          "that were added\n",
+          config.job.epochs);
+    }
     return grown;
   }
   return fail(ErrorKind::kUsage,

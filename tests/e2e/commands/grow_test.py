@@ -28,8 +28,8 @@ class Grow(tally.TallyTest):
         self.second = self.dir / "second.tsv"
         self.first.write_text("".join(self.lines[:BEGAN]))
 
-    def job(self, delay="20ms", more=""):
-        text = jobs.ctr(self.first, self.dir / "all" / "eval.tsv", model="lr", epochs=EPOCHS,
+    def job(self, delay="20ms", more="", epochs=EPOCHS):
+        text = jobs.ctr(self.first, self.dir / "all" / "eval.tsv", model="lr", epochs=epochs,
                         batch=BATCH, extra=f'[[inject]]\nworkers = ["*"]\ndelay = "{delay}"\n')
         return self.write("job.toml", text.replace("[data]\n", f"[data]\n{more}"))
 
@@ -110,6 +110,16 @@ class Grow(tally.TallyTest):
         resumed = self.resume(run_dir, "--grow")
         self.assertEqual(resumed.returncode, 0, resumed.stdout + resumed.stderr)
         self.assertIn("nothing was added", resumed.stdout)
+
+    def test_in_the_last_epoch_it_is_said_that_nothing_sees_them(self):
+        run_dir = self.stopped_in_the_second_epoch(epochs=2)
+        with open(self.first, "a") as file:
+            file.writelines(self.lines[BEGAN:])
+        resumed = self.resume(run_dir, "--grow")
+        self.assertEqual(resumed.returncode, 0, resumed.stdout + resumed.stderr)
+        self.assertIn("the last of the run's 2 epochs has begun", resumed.stderr)
+        summary = json.loads((run_dir / "summary.json").read_text())
+        self.assertEqual(summary["samples_trained"], 2 * BEGAN)
 
     def test_lines_behind_an_unfinished_line_are_refused(self):
         self.first.write_text("".join(self.lines[:BEGAN]).rstrip("\n"))

@@ -43,6 +43,11 @@ std::string event_at(double unix_seconds) {
   return event;
 }
 
+void put_step(std::string& event, std::int64_t step) {
+  put_key(event, 2, kVarint);  // Event.step
+  put_varint(event, static_cast<std::uint64_t>(step));
+}
+
 // Checksums of data that contains checksums would be weak, so TensorFlow masks them.
 std::uint32_t masked_crc32c(std::string_view bytes) {
   return std::rotr(crc32c(bytes), 15) + 0xA282EAD8U;
@@ -94,9 +99,18 @@ std::string event_record(const ScalarPoint& point) {
     put_bytes(summary, 1, value);
   }
   std::string event = event_at(point.unix_seconds);
-  put_key(event, 2, kVarint);  // Event.step
-  put_varint(event, static_cast<std::uint64_t>(point.step));
+  put_step(event, point.step);
   put_bytes(event, 5, summary);
+  return framed(event);
+}
+
+std::string event_restart(double unix_seconds, std::int64_t step) {
+  std::string log;
+  put_key(log, 1, kVarint);  // SessionLog.status
+  put_varint(log, 1);        // START
+  std::string event = event_at(unix_seconds);
+  put_step(event, step);
+  put_bytes(event, 7, log);  // Event.session_log
   return framed(event);
 }
 

@@ -20,6 +20,9 @@ struct ScalarPoint {
 // With what a file begins.
 [[nodiscard]] std::string event_file_head(double unix_seconds);
 [[nodiscard]] std::string event_record(const ScalarPoint& point);
+// The training goes on before `step`: readers forget what earlier files say of it and of later
+// steps.
+[[nodiscard]] std::string event_restart(double unix_seconds, std::int64_t step);
 
 // CRC-32C (Castagnoli).
 [[nodiscard]] std::uint32_t crc32c(std::string_view bytes);

@@ -36,9 +36,19 @@ void TensorboardDesk::look(bool is_last) {
   std::string bytes;
   for (const metrics::ScalarPoint& point :
        scalars_.see(shell_.report(), shell_.loop.now(), unix_seconds(), is_last)) {
-    bytes += metrics::event_record(point);
+    bytes += record_of(point);
   }
   if (!bytes.empty()) write(std::move(bytes));
+}
+
+// An earlier incarnation may have told later steps, before the job went back to a checkpoint.
+std::string TensorboardDesk::record_of(const metrics::ScalarPoint& point) {
+  const bool trains = !point.values.empty() && point.values.front().first.starts_with("train/");
+  std::string record;
+  if (trains && std::exchange(tells_restart_, false)) {
+    record = metrics::event_restart(point.unix_seconds, point.step);
+  }
+  return record + metrics::event_record(point);
 }
 
 // The names of TensorBoard's files sort by the time at which they were begun.
@@ -51,6 +61,7 @@ void TensorboardDesk::open() {
       kMostBytesOfCurves);
   // Only what stood by begins on a host without the files of earlier incarnations.
   const bool is_first = shell_.turns.incarnation() == Incarnation{1} || shell_.options.standby;
+  tells_restart_ = !is_first;
   if (!is_first) scalars_.skip_past(shell_.report());
   write(metrics::event_file_head(now));
 }

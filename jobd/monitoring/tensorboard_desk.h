@@ -25,10 +25,13 @@ class TensorboardDesk {
  private:
   void open();
   void look(bool is_last);
+  // As the file has it.
+  [[nodiscard]] std::string record_of(const metrics::ScalarPoint& point);
   void write(std::string bytes);
 
   Shell& shell_;
   ctl::Scalars scalars_;
+  bool tells_restart_ = false;          // with the first point of the training
   std::shared_ptr<RotatingFile> file_;  // used by the thread of the run's records
   MonoTime look_at_{};
 };

@@ -34,5 +34,12 @@ TEST(EventFile, AScalarHasItsTagAndStep) {
                 bytes("a\x15\0\0\x80\x3f"));
 }
 
+TEST(EventFile, ARestartSaysFromWhichStepOnEarlierFilesAreForgotten) {
+  const std::string record = event_restart(0, 300);
+  // step: field 2, varint 300; session log: field 7, with status 1 (start)
+  EXPECT_EQ(record.substr(12, record.size() - 16),
+            bytes("\x09\0\0\0\0\0\0\0\0\x10\xac\x02\x3a\x02\x08\x01"));
+}
+
 }  // namespace
 }  // namespace antdt::metrics

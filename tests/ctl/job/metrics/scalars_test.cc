@@ -77,7 +77,7 @@ TEST_F(ScalarsTest, AnEpochIsToldAtItsEndAndItsEvaluationWhenItIsThere) {
   EXPECT_EQ(points[0].step, 1);
   EXPECT_THAT(points[0].values, ElementsAre(Pair("epoch/train_loss", 0.25)));
   EXPECT_THAT(see(), IsEmpty());
-  report_.epoch_reports[0].eval.emplace();
+  report_.epoch_reports[0].eval = EpochReport::Eval{};
   report_.epoch_reports[0].eval->auc = 0.75;
   points = see();
   ASSERT_EQ(points.size(), 1U);
@@ -89,7 +89,7 @@ TEST_F(ScalarsTest, AnEpochIsToldAtItsEndAndItsEvaluationWhenItIsThere) {
 TEST_F(ScalarsTest, ALaterIncarnationRepeatsOnlyTheNewestEpoch) {
   scalars_.skip_past(report_);
   report_.epoch_reports.resize(2);
-  report_.epoch_reports[0].eval.emplace();
+  report_.epoch_reports[0].eval = EpochReport::Eval{};
   scalars_.skip_past(report_);
   const auto points = see();
   ASSERT_EQ(points.size(), 1U);

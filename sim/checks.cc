@@ -22,20 +22,9 @@ std::uint64_t by_program(const shard_server::EpochAccount& account) {
 
 }  // namespace
 
-namespace {
-
-// It reads the images of all times.
-shard_server::LedgerConfig ledger_config(const JobShape& shape, std::uint64_t seed) {
-  ctl::JobMachineConfig config = machine_config(shape, seed);
-  grow(config, shape);
-  return config.ledger;
-}
-
-}  // namespace
-
 Checks::Checks(World& world, std::uint64_t seed, const JobShape& shape)
     : world_(world),
-      ledger_(ledger_config(shape, seed)),
+      ledger_(grown_config(shape, seed).ledger),  // it reads the images of all times
       shape_(shape),
       servers_(world, shape.grown_records()) {}
 

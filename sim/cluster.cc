@@ -20,15 +20,14 @@ Cluster::Cluster(World& world, const Options& options)
       network_(world, faults_, hosts_),
       disk_(world.rng(), options.sabotage != Sabotage::kNoFence),
       daemons_(world, clocks_,
-               {machine_config(job_.shape, options.seed), hosts_.names(), job_.workers, files_,
-                disk_, options.sabotage},
+               {machine_config(job_.shape, options.seed), grown_config(job_.shape, options.seed),
+                hosts_.names(), job_.workers, files_, disk_, options.sabotage},
                script, outside_of_daemon()),
       rings_(world, hosts_, network_, script),
       around_{hosts_, network_, rings_, files_, checks_, daemons_, faults_},
       plan_(world, options, job_, {faults_, hosts_, clocks_, network_, files_, disk_, daemons_}) {
   checks_.no_training_on(other_host_);
   files_.records = job_.shape.grown_records();
-  daemons_.on_resume = [this](ctl::JobMachineConfig& config) { grow(config, job_.shape); };
   files_.unread = options.sabotage == Sabotage::kKeepOldState;
 }
 

@@ -95,11 +95,13 @@ ctl::JobMachineConfig machine_config(const JobShape& shape, std::uint64_t seed) 
   return config;
 }
 
-void grow(ctl::JobMachineConfig& config, const JobShape& shape) {
+ctl::JobMachineConfig grown_config(const JobShape& shape, std::uint64_t seed) {
+  ctl::JobMachineConfig config = machine_config(shape, seed);
   config.spec.train_records = shape.grown_records();
   config.spec.began_with = shape.train_records;
   config.ledger.train.records = shape.grown_records();
   config.ledger.train.began_with = shape.train_records;
+  return config;
 }
 
 }  // namespace antdt::sim

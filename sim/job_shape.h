@@ -50,6 +50,6 @@ struct DrawnJob {
 // The configuration of its job machine, without the incarnation.
 [[nodiscard]] ctl::JobMachineConfig machine_config(const JobShape& shape, std::uint64_t seed);
 // The same once records were added.
-void grow(ctl::JobMachineConfig& config, const JobShape& shape);
+[[nodiscard]] ctl::JobMachineConfig grown_config(const JobShape& shape, std::uint64_t seed);
 
 }  // namespace antdt::sim

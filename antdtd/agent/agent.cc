@@ -58,7 +58,7 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
             return save_attach(job, user);
           },
           [this](const std::string& job) { return welcome(job); },
-          [this](const std::string& job) { apply(supervision::DaemonAttached{job}); },
+          [this](const std::string& job) { on_attached(job); },
           [this](const wire::Envelope& envelope, wire::Packet packet) {
             on_daemon_message(envelope, std::move(packet));
           },
@@ -211,7 +211,6 @@ void Agent::run(const supervision::WriteToLog& effect) { log_warn("{}", effect.t
 // --------------------------------------------------------- from the job daemon
 
 Status Agent::save_attach(const std::string& job, const UserIdentity& user) {
-  private_job_->daemon_spoke(job);
   const JobLinks::Job* link = daemons_->links().find(job);
   JobRecord& record = records_[job];
   record.incarnation = link->incarnation;
@@ -223,6 +222,11 @@ Status Agent::save_attach(const std::string& job, const UserIdentity& user) {
   log_info("incarnation {} of the daemon of job {} of the user {} attached", link->incarnation, job,
            user.name);
   return store_.save_job(job, record);
+}
+
+void Agent::on_attached(const std::string& job) {
+  private_job_->daemon_spoke(job);
+  apply(supervision::DaemonAttached{job});
 }
 
 wire::AgentWelcome Agent::welcome(const std::string& job) const {

@@ -94,6 +94,7 @@ class Agent {
   void on_relayed_reply(const wire::Envelope& envelope, wire::RelayedReply reply);
 
   [[nodiscard]] Status save_attach(const std::string& job, const UserIdentity& user);
+  void on_attached(const std::string& job);
   [[nodiscard]] wire::AgentWelcome welcome(const std::string& job) const;
 
   void on_started(const ProcessKey& key, std::uint32_t pid);

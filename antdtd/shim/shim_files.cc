@@ -63,10 +63,12 @@ std::string format_exit(const ExitStatus& status) {
   } else {
     first = fmt::format("code {}", status.code);
   }
-  if (status.orphaned) {
-    first += " orphaned";
-  } else if (!status.oom.empty() && status.error.empty()) {
-    first += " oom " + status.oom;
+  if (status.error.empty()) {
+    if (status.orphaned) {
+      first += " orphaned";
+    } else if (!status.oom.empty()) {
+      first += " oom " + status.oom;
+    }
   }
   std::replace(first.begin(), first.end(), '\n', ' ');
   return first + "\n" + status.last_lines;

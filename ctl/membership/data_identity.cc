@@ -22,16 +22,10 @@ std::string text_of(const wire::DataIdentity& data) {
                      data.detail.empty() ? "files are not told" : data.detail);
 }
 
-// Paths are not compared, because they may differ from host to host.
-bool same(const wire::DataFile& a, const wire::DataFile& b) {
-  return a.split == b.split && a.bytes == b.bytes && a.records == b.records &&
-         a.fingerprint == b.fingerprint;
-}
-
 std::optional<std::string> file_difference(const Files& expected, const Files& found,
                                            const std::string& who) {
   if (expected.empty() || found.empty()) return {};
-  const auto [e, f] = std::ranges::mismatch(expected, found, same);
+  const auto [e, f] = std::ranges::mismatch(expected, found, same_file);
   if (e == expected.end() && f == found.end()) return {};
   if (e == expected.end()) {
     return fmt::format("{}: {} has {}; data.json has no such file", f->path, who, text_of(*f));
@@ -55,6 +49,11 @@ bool totals_differ(const wire::DataIdentity& expected, const wire::DataIdentity&
 }
 
 }  // namespace
+
+bool same_file(const wire::DataFile& a, const wire::DataFile& b) {
+  return a.split == b.split && a.bytes == b.bytes && a.records == b.records &&
+         a.fingerprint == b.fingerprint;
+}
 
 bool tells_nothing(const wire::DataIdentity& data) {
   return data.train_records == 0 && data.eval_records == 0 && data.fingerprint.empty() &&

@@ -13,6 +13,9 @@
 
 namespace antdt::ctl {
 
+// Paths are not compared, because they may differ from host to host.
+[[nodiscard]] bool same_file(const wire::DataFile& a, const wire::DataFile& b);
+
 // Whether the identity is empty. A user's program may not know its data; then it is admitted
 // unchecked.
 [[nodiscard]] bool tells_nothing(const wire::DataIdentity& data);

@@ -49,7 +49,8 @@ bool records_are_suspect(const WorkerProcess& w, FailureClass cls) {
 std::string describe_exit(const WorkerProcess& w) {
   if (w.hung()) return fmt::format("was ended because it hung: {}", w.error);
   if (w.orphaned) {
-    return "was ended by its host, which had not heard the job daemon for failure.orphan_timeout";
+    return "was ended on its host because the job daemon or the agent had been silent for "
+           "failure.orphan_timeout";
   }
   if (!w.error.empty()) return fmt::format("could not be executed: {}", w.error);
   if (!w.oom.empty()) return fmt::format("ran out of memory ({})", w.oom);

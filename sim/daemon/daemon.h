@@ -32,7 +32,8 @@ class Daemon {
  public:
   // What all incarnations share: the job, its hosts and its files.
   struct Run {
-    ctl::JobMachineConfig config;  // everything except the incarnation
+    ctl::JobMachineConfig config;   // everything except the incarnation
+    ctl::JobMachineConfig resumed;  // the same from the first resume of a stopped run on
     std::vector<std::string> hosts;
     std::uint32_t workers = 0;
     SharedFiles& files;

@@ -77,7 +77,7 @@ void Daemons::job_ended(const ctl::Outcome& outcome) {
 void Daemons::resume() {
   world_.say("operator: resume");
   stopped_ = stop_asked_ = false;
-  on_resume(run_.config);
+  run_.config = run_.resumed;
   run_.disk.resume_requested = true;
   make();
 }

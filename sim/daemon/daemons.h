@@ -23,8 +23,6 @@ class Daemons {
   void make();
   void start_after(Duration pause);  // does nothing if a daemon runs by then
   void receive(const ToDaemon& message);
-  // What changes whenever a stopped run is resumed.
-  std::function<void(ctl::JobMachineConfig&)> on_resume = [](ctl::JobMachineConfig&) {};
   // An operator wants the job to stop.
   void stop_asked(Duration grace);
   // Delivers the messages that the script held back to the newest incarnation.

@@ -1,17 +1,15 @@
 #include "launcher/commands/run/grow.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
-#include "core/os/owned_fd.h"
 #include "core/role_protocol.h"
+#include "ctl/membership/data_identity.h"
 #include "trainer/data/content/points.h"
 #include "trainer/data/index/index.h"
+#include "trainer/data/index/mapped_file.h"
 
 namespace antdt::cli {
 namespace {
@@ -29,10 +27,6 @@ Files of_split(const jobd::DataFound& data, std::string_view split) {
   return files;
 }
 
-bool same(const wire::DataFile& a, const wire::DataFile& b) {
-  return a.bytes == b.bytes && a.records == b.records && a.fingerprint == b.fingerprint;
-}
-
 Status other_content(const wire::DataFile& file) {
   return fail(ErrorKind::kUsage, "{}: what the run began with is not there any more. {}", file.path,
               kOnlyAdded);
@@ -43,24 +37,18 @@ Status check_lines_added(const wire::DataFile& old, const wire::DataFile& now) {
   if (now.bytes <= old.bytes || now.records < old.records || old.bytes == 0) {
     return other_content(now);
   }
-  const OwnedFd file(open(now.path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.is_open()) return fail_errno(ErrorKind::kIo, errno, "opening " + now.path);
-  void* const memory = mmap(nullptr, old.bytes, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (memory == MAP_FAILED) return fail_errno(ErrorKind::kIo, errno, "reading " + now.path);
-  const std::string_view before(static_cast<const char*>(memory), old.bytes);
-  const auto packing = data::packing_of(now.path, before);
-  const bool is_packed = !packing || *packing != data::Packing::kPlain;
-  const bool is_prefix = data::fingerprint_of(before) == old.fingerprint;
-  const bool ends_line = before.back() == '\n';
-  munmap(memory, old.bytes);
-  if (!is_prefix) return other_content(now);
-  if (is_packed) {
+  ANTDT_TRY(const data::MappedFile file, data::MappedFile::open(now.path));
+  file.expect_sequential();
+  const std::string_view before = file.bytes().substr(0, old.bytes);
+  if (data::fingerprint_of(before) != old.fingerprint) return other_content(now);
+  ANTDT_TRY(const data::Packing packing, data::packing_of(now.path, before));
+  if (packing != data::Packing::kPlain) {
     return fail(ErrorKind::kUsage,
                 "{}: nothing can be added to a packed file. Put the old file back, and the new "
                 "records into a file of their own",
                 now.path);
   }
-  if (ends_line) return {};
+  if (before.ends_with('\n')) return {};
   return fail(ErrorKind::kUsage,
               "{}: the run began with a file whose last line had no end, and what was added may "
               "belong to that line. Put the old file back, and the new records into a file of "
@@ -71,7 +59,7 @@ Status check_lines_added(const wire::DataFile& old, const wire::DataFile& now) {
 Status check_train(const Files& before, const Files& now) {
   if (now.size() < before.size()) return other_content(before.back());
   for (std::size_t i = 0; i < before.size(); ++i) {
-    if (same(before[i], now[i])) continue;
+    if (ctl::same_file(before[i], now[i])) continue;
     // Records behind a file that is not the last would get other numbers.
     if (i + 1 != before.size()) return other_content(now[i]);
     ANTDT_RETURN_IF_ERROR(check_lines_added(before[i], now[i]));
@@ -98,7 +86,7 @@ Status check_job(const launcher::JobConfig& config, const jobd::DataFound& befor
                 before.built_by, now.built_by);
   }
   const Files was = of_split(before, "eval"), is = of_split(now, "eval");
-  if (before.eval_records != now.eval_records || !std::ranges::equal(was, is, same)) {
+  if (before.eval_records != now.eval_records || !std::ranges::equal(was, is, ctl::same_file)) {
     return fail(ErrorKind::kUsage,
                 "--grow is for training data; the evaluation data must stay as they were, or "
                 "evaluations could not be compared");

@@ -141,10 +141,17 @@ Status check_keeps_checkpoints(const launcher::JobConfig& config) {
               "one keep their own; begin a new run");
 }
 
-// The data must be what the run began with, because its records are known by number. Returns the
-// new text of data.json if records were added and may be; otherwise an empty one.
-Result<std::string> check_data(const ResumeOptions& options, const std::string& run_dir,
-                               const launcher::JobConfig& config) {
+// Records that were added: the new text of data.json, and the change for people. Both are empty if
+// there are none.
+struct Grown {
+  std::string data_json;
+  std::string change;
+};
+
+// The data must be what the run began with, because its records are known by number; or they may
+// have grown, with --grow.
+Result<Grown> check_data(const ResumeOptions& options, const std::string& run_dir,
+                         const launcher::JobConfig& config) {
   ANTDT_TRY(const jobd::DataFound before, jobd::load_data_found(run_dir));
   ANTDT_TRY(const std::string now_text, index_data(config));
   ANTDT_TRY(const jobd::DataFound now, jobd::data_found(now_text, "what was found now"));
@@ -154,10 +161,10 @@ Result<std::string> check_data(const ResumeOptions& options, const std::string& 
       fmt::print(talk(options.json), "nothing was added: the data have {} records, as before\n",
                  now.train_records);
     }
-    return "";
+    return Grown{};
   }
   if (options.grow) {
-    ANTDT_TRY(std::string grown, grown_data(config, before, now, now_text));
+    ANTDT_TRY(std::string text, grown_data(config, before, now, now_text));
     fmt::print(talk(options.json),
                "{} records were added: {} from the next epoch on, {} in the present one\n",
                now.train_records - before.train_records, now.train_records, before.train_records);
@@ -169,7 +176,8 @@ Result<std::string> check_data(const ResumeOptions& options, const std::string& 
           "that were added\n",
           config.job.epochs);
     }
-    return grown;
+    return Grown{std::move(text), fmt::format("training data from {} to {} records",
+                                              before.train_records, now.train_records)};
   }
   return fail(ErrorKind::kUsage,
               "the data is not what the run in {} began with, which its data.json tells: {}. Put "
@@ -199,9 +207,12 @@ Status change_settings(const ResumeOptions& options, const std::string& run_dir,
 
 // The changes in a request that no job daemon has read yet may already be in force.
 Status request_resume(const ResumeOptions& options, const std::string& run_dir,
-                      const launcher::ChangedConfig& changed) {
+                      const launcher::ChangedConfig& changed, const Grown& grown) {
   launcher::ResumeRequest request{operator_name(), options.from_checkpoint,
                                   launcher::text_of(changed.changes)};
+  if (!grown.change.empty()) {
+    request.changes += (request.changes.empty() ? "" : ", ") + grown.change;
+  }
   const auto unread = launcher::read_resume_request(run_dir);
   if (unread && *unread && !(*unread)->changes.empty()) {
     const std::string& before = (*unread)->changes;
@@ -242,7 +253,7 @@ Result<int> resume(const ResumeOptions& options) {
   ANTDT_RETURN_IF_ERROR(check_not_elsewhere(run_dir));
   ANTDT_RETURN_IF_ERROR(options.from_checkpoint ? check_keeps_checkpoints(config)
                                                 : check_journal(run_dir, journal));
-  ANTDT_TRY(const std::string grown, check_data(options, run_dir, config));
+  ANTDT_TRY(const Grown grown, check_data(options, run_dir, config));
   ANTDT_RETURN_IF_ERROR(check_checkpoints(options, run_dir, config));
 
   // If this process dies on the way, the run has not ended, and resuming it again in the same way
@@ -254,10 +265,10 @@ Result<int> resume(const ResumeOptions& options) {
                              : "the journal was put aside as " + aside);
   }
   ANTDT_RETURN_IF_ERROR(change_settings(options, run_dir, changed));
-  if (!grown.empty()) {
-    ANTDT_RETURN_IF_ERROR(write_file_atomic(run_dir + "/data.json", grown, 0600));
+  if (!grown.data_json.empty()) {
+    ANTDT_RETURN_IF_ERROR(write_file_atomic(run_dir + "/data.json", grown.data_json, 0600));
   }
-  ANTDT_RETURN_IF_ERROR(request_resume(options, run_dir, changed));
+  ANTDT_RETURN_IF_ERROR(request_resume(options, run_dir, changed, grown));
   ANTDT_RETURN_IF_ERROR(put_summary_aside(run_dir));
   launcher::hold_signals();
   launcher::finish_agent(before);  // of a run that has ended just now

@@ -80,6 +80,8 @@ class Grow(tally.TallyTest):
         self.assertEqual(found, [(BEGAN, BEGAN, 0, 0), (BEGAN, BEGAN, 0, 0), (now, now, 0, 0)])
         summary = json.loads((run_dir / "summary.json").read_text())
         self.assertEqual(summary["samples_trained"], 2 * BEGAN + now)
+        self.assertIn(f"training data from {BEGAN} to {now} records",
+                      (run_dir / "events.jsonl").read_text())
         epochs = self.records_by_epoch(run_dir)
         for epoch, records in ((0, BEGAN), (1, BEGAN), (2, now)):
             self.assertEqual(sorted(epochs[epoch]), list(range(records)), f"epoch {epoch}")

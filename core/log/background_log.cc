@@ -45,7 +45,7 @@ class BackgroundLog::Writer final : public spdlog::sinks::base_sink<std::mutex> 
     });
     return thread_.await_idle(std::chrono::seconds(1)) ? *opened : Status();
   }
-  bool flush(Duration patience) const { return thread_.await_idle(patience); }
+  bool await_written(Duration patience) const { return thread_.await_idle(patience); }
   bool end(Duration patience) { return thread_.end(patience); }
 
  protected:
@@ -101,7 +101,7 @@ BackgroundLog::~BackgroundLog() {
   if (const Status other = init_logging("antdt", ""); !other) spdlog::shutdown();
 }
 
-bool BackgroundLog::flush(Duration patience) const { return writer_->flush(patience); }
+bool BackgroundLog::flush(Duration patience) const { return writer_->await_written(patience); }
 bool BackgroundLog::end(Duration patience) { return writer_->end(patience); }
 
 }  // namespace antdt

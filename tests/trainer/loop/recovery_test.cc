@@ -48,19 +48,27 @@ void expect_all_went_well(const FakeJob& job, const std::vector<Outcome>& outcom
   EXPECT_DOUBLE_EQ(seen.done.back().weight_sum, kEpochRecords);
 }
 
+// On a busy machine the others may take all records of the late steps, so that the last member is
+// never at that point again. Then nobody is killed, which may not happen each time.
 TEST(Recovery, AMemberKilledBetweenStepsIsDoneWithout) {
   for (std::uint32_t size = 2; size <= 4; ++size) {
     for (const Point point : {Point::kCompute, Point::kApply, Point::kApplied}) {
+      int kills = 0;
       for (const std::uint64_t step : {1U, 7U, 13U}) {
         FakeJob job(size, two_epochs(), even_plan(size, 10));
+        bool was_there = false;  // of the last member's thread until it has ended
         Faults faults;
         faults.at_point = [&](std::uint32_t index, Point at, Step now) {
-          if (index == size - 1 && at == point && now.value >= step) throw Killed{};
+          if (index != size - 1 || at != point || now.value < step) return;
+          was_there = true;
+          throw Killed{};
         };
         const auto outcomes = run_drill({job, size, kEpochRecords}, faults);
-        EXPECT_TRUE(outcomes[size - 1].killed);
+        EXPECT_EQ(outcomes[size - 1].killed, was_there);
+        kills += was_there ? 1 : 0;
         expect_all_went_well(job, outcomes);
       }
+      EXPECT_GT(kills, 0) << "of " << size << " members";
     }
   }
 }

@@ -64,6 +64,10 @@ std::vector<std::string> worker_environment(const std::vector<std::string>& agen
   env["ANTDT_ATTEMPT"] = std::to_string(key.member.attempt.value);
   env.try_emplace("ANTDT_PROTOCOL", "antdt");
   env.try_emplace("OMP_NUM_THREADS", "1");
+  if (speaks(env["ANTDT_PROTOCOL"], Protocol::kAntdt)) {
+    env.try_emplace("OMP_WAIT_POLICY", "PASSIVE");
+    env.try_emplace("OPENBLAS_THREAD_TIMEOUT", "4");
+  }
   if (speaks(env["ANTDT_PROTOCOL"], Protocol::kTorchrun))
     env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
 

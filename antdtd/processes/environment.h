@@ -37,7 +37,10 @@ struct TracerFiles {
 //  - if the job sets ANTDT_TRACE=1, the tracer's folder is the first of PYTHONPATH, and
 //    ANTDT_LIBRARY is its library;
 //  - OMP_NUM_THREADS=1 if nobody set it: workers that each take every core slow
-//    each other down. For torchrun also TORCH_NCCL_ASYNC_ERROR_HANDLING=1.
+//    each other down. For torchrun also TORCH_NCCL_ASYNC_ERROR_HANDLING=1. For protocol antdt also
+//    OMP_WAIT_POLICY=PASSIVE and OPENBLAS_THREAD_TIMEOUT=4 (2^4 cycles): a compute thread that waits
+//    for its next task sleeps. By default it spins for some 20 ms, on a core that the member needs to
+//    read records and to send gradients.
 [[nodiscard]] std::vector<std::string> worker_environment(const std::vector<std::string>& agent_env,
                                                           const std::string& workers_socket,
                                                           const ProcessKey& key,

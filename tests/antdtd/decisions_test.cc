@@ -17,6 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::HasSubstr;
@@ -89,6 +90,15 @@ TEST(WorkerEnvironment, OmpThreadsAreOneUnlessTheJobSetsThem) {
               Contains("OMP_NUM_THREADS=4"));
   EXPECT_THAT(worker_environment({}, "/s", kKey, {{"OMP_NUM_THREADS", "2"}}),
               Contains("OMP_NUM_THREADS=2"));
+}
+
+TEST(WorkerEnvironment, ComputeThreadsOfMembersSleepWhileTheyWait) {
+  EXPECT_THAT(worker_environment({}, "/s", kKey, {}),
+              AllOf(Contains("OMP_WAIT_POLICY=PASSIVE"), Contains("OPENBLAS_THREAD_TIMEOUT=4")));
+  EXPECT_THAT(worker_environment({}, "/s", kKey, {{"OMP_WAIT_POLICY", "ACTIVE"}}),
+              Contains("OMP_WAIT_POLICY=ACTIVE"));
+  EXPECT_THAT(worker_environment({}, "/s", kKey, {{"ANTDT_PROTOCOL", "torchrun"}}),
+              Not(Contains(HasSubstr("OMP_WAIT_POLICY"))));
 }
 
 TEST(WorkerEnvironment, TorchrunWorkersHandleNcclErrors) {

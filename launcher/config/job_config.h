@@ -124,7 +124,7 @@ struct TrainerSection {
   double momentum = 0;
   double weight_decay = 0;
   std::uint32_t embedding_dim = 0;
-  std::string embedding_gradients;  // "dense" or "sparse"
+  std::string embedding_gradients;  // "auto", "dense" or "sparse"
   std::vector<std::uint32_t> hidden;
   std::vector<std::uint32_t> cin_layers;     // with xdeepfm
   std::vector<std::uint32_t> bottom_hidden;  // with dlrm

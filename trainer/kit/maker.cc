@@ -161,7 +161,7 @@ Result<std::unique_ptr<Engine>> Maker::engine(const data::DataShape& shape, cons
   ANTDT_TRY(training.optimizer, optimizer(from, floats));
   ANTDT_TRY(training.metric, metric(from));
   ANTDT_TRY(training.schedule, schedule(from));
-  training.sparse = config_.embedding_gradients == "sparse";
+  ANTDT_TRY(training.table, table_gradients(config_.embedding_gradients));
   return make_torch_engine(std::move(training), shape);
 }
 

@@ -23,7 +23,7 @@ struct TrainerConfig {
   double momentum = 0;  // for sgd
   double weight_decay = 0;
   std::uint32_t embedding_dim = 0;
-  std::string embedding_gradients;        // "dense" or "sparse"; under all-reduce
+  std::string embedding_gradients;        // "auto", "dense" or "sparse"; under all-reduce
   std::vector<std::uint32_t> hidden;      // widths of the hidden layers; empty: the model's default
   std::vector<std::uint32_t> cin_layers;  // for xdeepfm: number of maps of each interaction layer
   std::vector<std::uint32_t> bottom_hidden;  // for dlrm: widths of the layers below the embeddings

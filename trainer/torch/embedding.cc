@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "trainer/torch/loops/factorized_loops.h"
+
 namespace antdt::trainer {
 namespace {
 
@@ -53,28 +55,10 @@ class FactorizedLookup : public torch::autograd::Function<FactorizedLookup> {
     const std::int64_t dim = width - 1;
     torch::Tensor linear = torch::empty({batch});
     torch::Tensor vectors = torch::empty({batch, fields * dim});
-    torch::Tensor sums = torch::zeros({batch, dim});
-    const float* const from = table.data_ptr<float>();
-    const std::int64_t* id = ids.data_ptr<std::int64_t>();
-    float* v = vectors.data_ptr<float>();
-    float* sum = sums.data_ptr<float>();
-    float* const out = linear.data_ptr<float>();
-    for (std::int64_t b = 0; b < batch; ++b, sum += dim) {
-      float first_order = 0;
-      float squares = 0;
-      for (std::int64_t f = 0; f < fields; ++f, v += dim, ++id) {
-        const float* const row = from + *id * width;
-        first_order += row[0];
-        for (std::int64_t k = 0; k < dim; ++k) {
-          v[k] = row[k + 1];
-          sum[k] += v[k];
-          squares += v[k] * v[k];
-        }
-      }
-      float square_of_sum = 0;
-      for (std::int64_t k = 0; k < dim; ++k) square_of_sum += sum[k] * sum[k];
-      out[b] = first_order + 0.5F * (square_of_sum - squares);
-    }
+    torch::Tensor sums = torch::empty({batch, dim});
+    look_up_factorized({.batch = batch, .fields = fields, .dim = dim}, table.data_ptr<float>(),
+                       ids.data_ptr<std::int64_t>(), vectors.data_ptr<float>(),
+                       sums.data_ptr<float>(), linear.data_ptr<float>());
     context->saved_data["ids"] = ids;
     context->saved_data["gradient"] = table.grad();
     context->saved_data["sums"] = sums;
@@ -90,22 +74,10 @@ class FactorizedLookup : public torch::autograd::Function<FactorizedLookup> {
     const torch::Tensor vectors = context->saved_data["vectors"].toTensor();
     const torch::Tensor of_linear = out_gradients[0].contiguous();
     const torch::Tensor of_vectors = out_gradients[1].contiguous();
-    const std::int64_t fields = ids.size(1);
-    const std::int64_t width = gradient.size(1);
-    const std::int64_t dim = width - 1;
-    const std::int64_t* id = ids.data_ptr<std::int64_t>();
-    const float* sum = sums.data_ptr<float>();
-    const float* v = vectors.data_ptr<float>();
-    const float* dv = of_vectors.data_ptr<float>();
-    const float* const dl = of_linear.data_ptr<float>();
-    float* const to = gradient.data_ptr<float>();
-    for (std::int64_t b = 0; b < ids.size(0); ++b, sum += dim) {
-      for (std::int64_t f = 0; f < fields; ++f, v += dim, dv += dim, ++id) {
-        float* const row = to + *id * width;
-        row[0] += dl[b];
-        for (std::int64_t k = 0; k < dim; ++k) row[k + 1] += dv[k] + dl[b] * (sum[k] - v[k]);
-      }
-    }
+    add_factorized_gradients(
+        {.batch = ids.size(0), .fields = ids.size(1), .dim = gradient.size(1) - 1},
+        ids.data_ptr<std::int64_t>(), vectors.data_ptr<float>(), sums.data_ptr<float>(),
+        of_linear.data_ptr<float>(), of_vectors.data_ptr<float>(), gradient.data_ptr<float>());
     return {Variable(), Variable()};
   }
 };

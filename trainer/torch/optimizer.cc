@@ -4,9 +4,54 @@
 #include <memory_resource>
 
 #include "core/os/huge_pages.h"
+#include "trainer/torch/loops/vectorised.h"
 
 namespace antdt::trainer {
 namespace {
+
+// w: parameters, g: their gradients, which become 0, n: how many.
+ANTDT_VECTORISED void sgd(float* __restrict w, float* __restrict g, std::size_t n, float scale,
+                          float lr, float decay) {
+  for (std::size_t i = 0; i < n; ++i) {
+    w[i] -= lr * (g[i] * scale + decay * w[i]);
+    g[i] = 0;
+  }
+}
+// v: velocities.
+ANTDT_VECTORISED void momentum_sgd(float* __restrict w, float* __restrict g, float* __restrict v,
+                                   std::size_t n, float scale, float lr, float decay,
+                                   float momentum) {
+  for (std::size_t i = 0; i < n; ++i) {
+    v[i] = momentum * v[i] + g[i] * scale + decay * w[i];
+    w[i] -= lr * v[i];
+    g[i] = 0;
+  }
+}
+// s: sums of squares.
+ANTDT_VECTORISED void adagrad(float* __restrict w, float* __restrict g, float* __restrict s,
+                              std::size_t n, float scale, float lr, float decay, float epsilon) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const float d = g[i] * scale + decay * w[i];
+    s[i] += d * d;
+    w[i] -= lr * d / (std::sqrt(s[i]) + epsilon);
+    g[i] = 0;
+  }
+}
+struct AdamStep {
+  float scale, decay, b1, b2, rate, root, epsilon;
+};
+// m, v: first and second moments.
+ANTDT_VECTORISED void adam(float* __restrict w, float* __restrict g, float* __restrict m,
+                           float* __restrict v, std::size_t n, const AdamStep& step) {
+  const auto [scale, decay, b1, b2, rate, root, epsilon] = step;
+  for (std::size_t i = 0; i < n; ++i) {
+    const float d = g[i] * scale + decay * w[i];
+    m[i] = b1 * m[i] + (1 - b1) * d;
+    v[i] = b2 * v[i] + (1 - b2) * d * d;
+    w[i] -= rate * m[i] / (std::sqrt(v[i]) * root + epsilon);
+    g[i] = 0;
+  }
+}
 
 class Sgd final : public Optimizer {
  public:
@@ -19,23 +64,13 @@ class Sgd final : public Optimizer {
   void update(std::span<float> values, std::span<float> gradients, std::size_t first,
               float scale) override {
     const auto lr = static_cast<float>(lr_ * factor_);
-    float* __restrict w = values.data();
-    float* __restrict g = gradients.data();
-    float* __restrict v = velocity_.data() + (velocity_.empty() ? 0 : first);
-    const std::size_t n = values.size();
     if (velocity_.empty()) {
-      for (std::size_t i = 0; i < n; ++i) {
-        w[i] -= lr * (g[i] * scale + decay_ * w[i]);
-        g[i] = 0;
-      }
-      return;
+      return sgd(values.data(), gradients.data(), values.size(), scale, lr, decay_);
     }
-    for (std::size_t i = 0; i < n; ++i) {
-      v[i] = momentum_ * v[i] + g[i] * scale + decay_ * w[i];
-      w[i] -= lr * v[i];
-      g[i] = 0;
-    }
+    momentum_sgd(values.data(), gradients.data(), velocity_.data() + first, values.size(), scale,
+                 lr, decay_, momentum_);
   }
+  [[nodiscard]] bool keeps_untouched() const override { return velocity_.empty() && decay_ == 0; }
   [[nodiscard]] std::vector<std::span<float>> state() override {
     if (velocity_.empty()) return {};
     return {velocity_};
@@ -58,17 +93,10 @@ class Adagrad final : public Optimizer {
   void update(std::span<float> values, std::span<float> gradients, std::size_t first,
               float scale) override {
     const auto lr = static_cast<float>(lr_ * factor_);
-    float* __restrict w = values.data();
-    float* __restrict g = gradients.data();
-    float* __restrict s = sums_.data() + first;
-    const std::size_t n = values.size();
-    for (std::size_t i = 0; i < n; ++i) {
-      const float d = g[i] * scale + decay_ * w[i];
-      s[i] += d * d;
-      w[i] -= lr * d / (std::sqrt(s[i]) + kEpsilon);
-      g[i] = 0;
-    }
+    adagrad(values.data(), gradients.data(), sums_.data() + first, values.size(), scale, lr, decay_,
+            kEpsilon);
   }
+  [[nodiscard]] bool keeps_untouched() const override { return decay_ == 0; }
   [[nodiscard]] std::vector<std::span<float>> state() override { return {sums_}; }
 
  private:
@@ -95,22 +123,10 @@ class Adam final : public Optimizer {
   }
   void update(std::span<float> values, std::span<float> gradients, std::size_t first,
               float scale) override {
-    constexpr auto b1 = static_cast<float>(kBeta1);
-    constexpr auto b2 = static_cast<float>(kBeta2);
-    float* __restrict w = values.data();
-    float* __restrict g = gradients.data();
-    float* __restrict m = first_.data() + first;
-    float* __restrict v = second_.data() + first;
-    const float rate = rate_;
-    const float root = root_;
-    const std::size_t n = values.size();
-    for (std::size_t i = 0; i < n; ++i) {
-      const float d = g[i] * scale + decay_ * w[i];
-      m[i] = b1 * m[i] + (1 - b1) * d;
-      v[i] = b2 * v[i] + (1 - b2) * d * d;
-      w[i] -= rate * m[i] / (std::sqrt(v[i]) * root + kEpsilon);
-      g[i] = 0;
-    }
+    adam(values.data(), gradients.data(), first_.data() + first, second_.data() + first,
+         values.size(),
+         {scale, decay_, static_cast<float>(kBeta1), static_cast<float>(kBeta2), rate_, root_,
+          kEpsilon});
   }
   [[nodiscard]] std::vector<std::span<float>> state() override { return {first_, second_}; }
 

@@ -1,12 +1,13 @@
 // The rows of an embedding table that a step touches, and their sums over all members.
 //
-// A batch touches few rows of a large table: its gradient is these rows, and only they are sent and
-// updated. The gradient has memory of the table's size, zero outside the rows, so that look-ups add
-// into it as into any other.
+// A batch touches few rows of a large table: its gradient is these rows, and only they are sent.
+// The gradient has memory of the table's size, zero outside the rows, so that look-ups add into it
+// as into any other, and so that it can also be summed as a whole.
 //
-// One step: touch for each micro-batch before its backward pass, reduce, (update the rows), forget.
+// One step: touch for each micro-batch before its backward pass, reduce, (update), forget.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -17,25 +18,42 @@
 
 namespace antdt::trainer {
 
+// How members sum the gradient of an embedding table.
+enum class TableSum {
+  kRows,     // the rows that a batch touched
+  kQuicker,  // in each step these rows or the whole table, whichever takes less
+};
+
+// Whether members that touched `counts` rows of a table of `rows` x `width` floats, by rank, sum
+// them in less time than the whole table. All members have the same counts, so they decide alike.
+[[nodiscard]] bool rows_are_quicker(std::span<const std::uint64_t> counts, std::size_t rows,
+                                    std::size_t width);
+
 class SparseRows {
  public:
   // `gradient` is rows x width floats and must outlive this object.
-  SparseRows(std::span<float> gradient, std::size_t width);
+  SparseRows(std::span<float> gradient, std::size_t width, TableSum how);
 
   // Each id is the number of a row.
   void touch(std::span<const std::int64_t> ids);
-  // Afterwards the rows are those that any member touched, and their gradient is the sum over the
-  // members in the order of their ranks: the same bits on each. Each member sends its rows once
-  // around the ring. Errors are the collective's; kCorrupt names a member that sent an invalid row.
+  // Afterwards the gradient is the sum over the members, with the same bits on each. Errors are the
+  // collective's; kCorrupt names a member that sent an invalid row.
+  //
+  // Summed as rows: the rows are those that any member touched, each is summed in the order of
+  // ranks, and each member sends its rows once around the ring. Summed as a whole: is_whole().
   [[nodiscard]] Status reduce(Collective& collective);
-  // Each row once, unordered.
-  [[nodiscard]] std::span<const std::uint64_t> rows() const { return rows_; }
+  // Whether any row may have a gradient since reduce(), and not rows() alone.
+  [[nodiscard]] bool is_whole() const { return is_whole_; }
+  // Calls f(first, count) for the touched rows, in their order; adjacent rows are one call.
+  template <class F>
+  void for_each_run(F f) const;
   [[nodiscard]] std::size_t width() const { return width_; }
   // No row is touched any more. The gradient, which the optimizer has cleared, stays allocated.
   void forget();
 
  private:
   void insert(std::uint64_t row);
+  [[nodiscard]] Status sum_rows(Collective& collective, std::span<const std::uint64_t> counts);
   [[nodiscard]] float* gradient_of(std::uint64_t row) { return gradient_.data() + row * width_; }
   // Size of `rows` rows: their numbers, then their gradients.
   [[nodiscard]] std::size_t bytes_of(std::size_t rows) const {
@@ -46,10 +64,28 @@ class SparseRows {
 
   std::span<float> gradient_;
   std::size_t width_;
+  TableSum how_;
+  bool is_whole_ = false;
   std::size_t count_;                   // number of the table's rows
   std::vector<std::uint64_t> rows_;     // touched
   std::vector<std::uint64_t> touched_;  // the same as one bit for each row of the table
   std::vector<std::byte> gathered_;     // only grows, so that its registration stays valid
 };
+
+template <class F>
+void SparseRows::for_each_run(F f) const {
+  std::uint64_t first = 0, end = 0;  // of the run that is not yet over
+  for (std::size_t word = 0; word < touched_.size(); ++word) {
+    for (std::uint64_t bits = touched_[word]; bits != 0; bits &= bits - 1) {
+      const std::uint64_t row = word * 64 + static_cast<std::uint64_t>(std::countr_zero(bits));
+      if (row != end) {
+        if (end > first) f(first, end - first);
+        first = row;
+      }
+      end = row + 1;
+    }
+  }
+  if (end > first) f(first, end - first);
+}
 
 }  // namespace antdt::trainer

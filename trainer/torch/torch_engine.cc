@@ -23,7 +23,7 @@ constexpr std::size_t kBucketBytes = 1U << 20U;
 
 class TorchEngine final : public Engine {
  public:
-  // `table`: the entry whose gradient consists of rows; empty: all gradients are dense.
+  // `table`: the entry whose gradient may be summed as rows; empty: all gradients are dense.
   TorchEngine(Training training, FlatParameters parameters, Buffers buffers,
               const data::DataShape& shape, std::optional<std::size_t> table)
       : shape_(shape),
@@ -32,7 +32,9 @@ class TorchEngine final : public Engine {
         buffers_(std::move(buffers)),
         optimizer_(training_.optimizer.get()),
         table_(table ? parameters_.entries()[*table] : FlatParameters::Entry{}),
-        rows_(table ? std::make_optional(rows_of(parameters_, table_)) : std::nullopt),
+        rows_(table ? std::make_optional(rows_of(parameters_, table_, training_.table))
+                    : std::nullopt),
+        updates_rows_(training_.table == TableGradients::kSparse || optimizer_->keeps_untouched()),
         reducer_(parameters_, kBucketBytes, rows_ ? &*rows_ : nullptr, table.value_or(0)) {}
 
   void begin_step(Collective& collective) override {
@@ -67,15 +69,12 @@ class TorchEngine final : public Engine {
     if (training_.schedule) {
       optimizer_->set_rate(job_rate_ * training_.schedule(optimizer_->steps()));
     }
-    if (!rows_) return optimizer_->step(parameters_.values(), parameters_.gradients(), scale);
-    optimizer_->begin_step();
-    update(0, table_.first, scale);
-    for (const std::uint64_t row : rows_->rows()) {
-      update(table_.first + row * rows_->width(), rows_->width(), scale);
+    if (!rows_ || rows_->is_whole() || !updates_rows_) {
+      optimizer_->step(parameters_.values(), parameters_.gradients(), scale);
+    } else {
+      update_rows(scale);
     }
-    rows_->forget();
-    const std::size_t end = table_.first + table_.count;
-    update(end, parameters_.size() - end, scale);
+    if (rows_) rows_->forget();
   }
   void set_rate(double factor) override {
     job_rate_ = factor;
@@ -124,9 +123,21 @@ class TorchEngine final : public Engine {
   void set_training(bool on) {
     if (training_.model->is_training() != on) training_.model->train(on);
   }
-  static SparseRows rows_of(const FlatParameters& parameters, const FlatParameters::Entry& table) {
+  static SparseRows rows_of(const FlatParameters& parameters, const FlatParameters::Entry& table,
+                            TableGradients how) {
     return {parameters.gradients().subspan(table.first, table.count),
-            static_cast<std::size_t>(table.parameter.size(1))};
+            static_cast<std::size_t>(table.parameter.size(1)),
+            how == TableGradients::kSparse ? TableSum::kRows : TableSum::kQuicker};
+  }
+  // Of the table only the touched rows, of all else everything.
+  void update_rows(float scale) {
+    optimizer_->begin_step();
+    update(0, table_.first, scale);
+    rows_->for_each_run([&](std::uint64_t first, std::uint64_t count) {
+      update(table_.first + first * rows_->width(), count * rows_->width(), scale);
+    });
+    const std::size_t end = table_.first + table_.count;
+    update(end, parameters_.size() - end, scale);
   }
   void update(std::size_t first, std::size_t count, float scale) {
     optimizer_->update(parameters_.values().subspan(first, count),
@@ -155,6 +166,7 @@ class TorchEngine final : public Engine {
   kit::Optimizer* optimizer_;
   FlatParameters::Entry table_;
   std::optional<SparseRows> rows_;  // rows of table_; the reducer keeps its address
+  bool updates_rows_;               // other rows of table_ stay as they are
   GradientReducer reducer_;
   Collective* collective_ = nullptr;  // of the step in progress
   double weight_ = 0;                 // weight of the samples computed in this step
@@ -182,6 +194,14 @@ void set_compute_threads(std::uint32_t threads) {
   }
 }
 
+Result<TableGradients> table_gradients(const std::string& named) {
+  if (named == "dense") return TableGradients::kDense;
+  if (named == "sparse") return TableGradients::kSparse;
+  if (named == "auto") return TableGradients::kAuto;
+  return fail(ErrorKind::kUsage,
+              "trainer.embedding_gradients '{}' is not known: use auto, dense or sparse", named);
+}
+
 Result<std::size_t> floats_of(const kit::Model& model) {
   ANTDT_TRY(const auto trained, FlatParameters::trained_of(model));
   return FlatParameters::floats_of(trained);
@@ -192,7 +212,9 @@ Result<std::unique_ptr<Engine>> make_torch_engine(Training training, const data:
   ANTDT_TRY(Buffers buffers, Buffers::of(*training.model));
   FlatParameters parameters(std::move(trained));
   std::optional<std::size_t> table;
-  if (training.sparse) table = table_among(parameters.entries(), training.model->table_name());
+  if (training.table != TableGradients::kDense) {
+    table = table_among(parameters.entries(), training.model->table_name());
+  }
   return std::make_unique<TorchEngine>(std::move(training), std::move(parameters),
                                        std::move(buffers), shape, table);
 }
@@ -206,7 +228,7 @@ Result<std::unique_ptr<Engine>> make_torch_engine(const TrainerConfig& config,
                                                 config.momentum, config.weight_decay},
                                                floats));
   training.metric = count_by_label;
-  training.sparse = config.embedding_gradients == "sparse";
+  ANTDT_TRY(training.table, table_gradients(config.embedding_gradients));
   return make_torch_engine(std::move(training), shape);
 }
 

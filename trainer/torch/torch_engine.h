@@ -15,13 +15,22 @@ namespace antdt::trainer {
 // Sets how many threads LibTorch and OpenBLAS use for computing in this process.
 void set_compute_threads(std::uint32_t threads);
 
+// What is sent of the gradient of a model's embedding table, and what is updated in a step.
+enum class TableGradients {
+  kDense,   // the whole table is sent and updated
+  kSparse,  // only the rows of the batch are sent and updated
+  kAuto,    // rows or the whole table are sent, whichever is quicker, and the results are kDense's
+};
+// Of trainer.embedding_gradients; kUsage if it is another text.
+[[nodiscard]] Result<TableGradients> table_gradients(const std::string& named);
+
 // What a worker trains: made by its program, or built in.
 struct Training {
   std::shared_ptr<kit::Model> model;
   std::unique_ptr<kit::Optimizer> optimizer;  // for as many floats as the model's parameters need
   kit::Metric metric;
   kit::Schedule schedule;  // none: the learning rate stays
-  bool sparse = false;     // only the table rows of the batch are sent
+  TableGradients table = TableGradients::kDense;
 };
 // How many floats the trained parameters of a model need, gaps included. kUsage: see
 // FlatParameters.

@@ -113,8 +113,8 @@ class ANTDT_KIT_API Model : public torch::nn::Module {
 
  protected:
   // An embedding table of rows x (all columns' width), as a parameter of that name. Of it a batch
-  // uses the rows that batch.ids names, which is why `embedding_gradients = "sparse"` and
-  // parameter servers can do with these rows: there a batch's ids are their places among them. One
+  // uses the rows that batch.ids names, which is why the members of an all-reduce and parameter
+  // servers can do with these rows: there a batch's ids are their places among them. One
   // a model; `rows` is data.id_rows.
   torch::Tensor register_table(const std::string& name, std::uint64_t rows,
                                std::vector<TableColumns> columns);

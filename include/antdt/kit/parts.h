@@ -51,6 +51,9 @@ class ANTDT_KIT_API Optimizer {
   // from the start, and how many steps it has made. Who writes them replaces it.
   [[nodiscard]] virtual std::vector<std::span<float>> state() = 0;
   [[nodiscard]] std::uint64_t& steps() { return steps_; }
+  // Whether a zero gradient changes neither a parameter nor what is remembered of it. Then an
+  // update of a table's touched rows alone is an update of the whole table.
+  [[nodiscard]] virtual bool keeps_untouched() const { return false; }
 
  protected:
   std::uint64_t steps_ = 0;

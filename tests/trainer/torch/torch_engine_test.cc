@@ -13,6 +13,7 @@
 #include "tests/trainer/local_group.h"
 #include "tests/trainer/saved_state.h"
 #include "trainer/loop/state/state_hash.h"
+#include "trainer/torch/sparse_rows.h"
 
 namespace antdt::trainer {
 namespace {
@@ -223,6 +224,53 @@ TEST_P(EveryModel, RowsAloneGiveWhatTheWholeTableGives) {
           << optimizer << " over " << spread.size();
     }
   }
+}
+
+// However the table is summed, with momenta, too.
+TEST_P(EveryModel, WhatIsQuickerGivesWhatTheWholeTableGives) {
+  for (const std::string optimizer : {"sgd", "adagrad", "adam"}) {
+    TrainerConfig config = config_of(GetParam(), optimizer);
+    const data::Examples all = make(48, 1);
+    const auto whole = train_spread(config, shape_, all, {{48}}, 5);
+    const double trained = distance(whole, train_spread(config, shape_, all, {{48}}, 1));
+    config.embedding_gradients = "auto";
+    for (const Spread& spread : {Spread{{48}}, Spread{{24}, {24}}, Spread{{2}, {}, {46}}}) {
+      const auto quicker = train_spread(config, shape_, all, spread, 5);
+      EXPECT_LT(distance(whole, quicker), kRounding * trained)
+          << optimizer << " over " << spread.size();
+    }
+  }
+}
+
+TEST(RowsAreQuicker, WhereTheyAreFewOfTheTable) {
+  const auto quicker = [](std::vector<std::uint64_t> counts, std::size_t rows) {
+    return rows_are_quicker(counts, rows, 9);
+  };
+  EXPECT_TRUE(quicker({6000, 6000}, 65536));
+  EXPECT_FALSE(quicker({30000, 30000}, 65536));
+  EXPECT_TRUE(quicker({30000, 30000}, 1000000));
+  EXPECT_TRUE(quicker({6000, 0, 0, 0}, 65536));
+  EXPECT_FALSE(quicker({9000, 9000, 9000, 9000, 9000, 9000, 9000, 9000}, 65536))
+      << "each member receives the rows of all others";
+}
+
+// Each row lies where its sum says, with runs over words' ends.
+TEST(SparseRows, AdjacentRowsAreOneRun) {
+  std::vector<float> gradient(200 * 2);
+  SparseRows rows(gradient, 2, TableSum::kRows);
+  const auto runs = [&] {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> all;
+    rows.for_each_run(
+        [&](std::uint64_t first, std::uint64_t count) { all.emplace_back(first, count); });
+    return all;
+  };
+  EXPECT_TRUE(runs().empty());
+  const std::vector<std::int64_t> ids = {64, 3, 62, 63, 3, 199, 5};
+  rows.touch(ids);
+  using Runs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+  EXPECT_EQ(runs(), (Runs{{3, 1}, {5, 1}, {62, 3}, {199, 1}}));
+  rows.forget();
+  EXPECT_TRUE(runs().empty());
 }
 
 TEST(SparseGradients, ARowThatIsInNoBatchStaysAsItIsAndMembersStayAlike) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/check.h"
-#include "trainer/torch/models/interaction_loops.h"
+#include "trainer/torch/loops/interaction_loops.h"
 
 namespace antdt::trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/torch/models/interaction_loops.h"
+#include "trainer/torch/loops/interaction_loops.h"
 
 #include <algorithm>
 

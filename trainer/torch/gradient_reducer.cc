@@ -54,13 +54,15 @@ GradientReducer::~GradientReducer() {
 
 void GradientReducer::make_buckets(std::size_t bucket_bytes, std::size_t sparse) {
   const std::size_t limit = bucket_bytes / sizeof(float);
+  // Complete when the last micro-batch is known (arm).
+  if (rows_ != nullptr) buckets_.push_back({.work = Work::kCountRows, .parameters = 1});
   for (std::size_t i = 0; i < parameters_.entries().size(); ++i) {
     const FlatParameters::Entry& entry = parameters_.entries()[i];
     const std::size_t end = entry.first + entry.count;
     const bool is_rows = rows_ != nullptr && i == sparse;
-    if (buckets_.empty() || is_rows || buckets_.back().is_rows ||
+    if (buckets_.empty() || is_rows || buckets_.back().work != Work::kSum ||
         end - buckets_.back().first > limit) {
-      buckets_.push_back({.first = entry.first, .is_rows = is_rows});
+      buckets_.push_back({.work = is_rows ? Work::kSumRows : Work::kSum, .first = entry.first});
     }
     buckets_.back().count = end - buckets_.back().first;
     ++buckets_.back().parameters;
@@ -89,6 +91,9 @@ void GradientReducer::begin(Collective& collective) {
 void GradientReducer::arm() {
   const std::lock_guard lock(mutex_);
   armed_ = true;
+  if (rows_ == nullptr) return;
+  buckets_.front().incomplete = 0;
+  changed_.notify_all();
 }
 
 void GradientReducer::on_complete(std::size_t parameter) {
@@ -115,7 +120,8 @@ bool GradientReducer::work_is_ready() const {
 }
 
 Status GradientReducer::reduce(const Bucket& bucket, Collective& collective) {
-  if (bucket.is_rows) return rows_->reduce(collective);
+  if (bucket.work == Work::kCountRows) return rows_->count(collective);
+  if (bucket.work == Work::kSumRows) return rows_->reduce(collective);
   return collective.allreduce_sum(parameters_.gradients().subspan(bucket.first, bucket.count));
 }
 

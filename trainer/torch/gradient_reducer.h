@@ -10,6 +10,7 @@
 // micro-batches but the last) do nothing.
 //
 // The gradient of one parameter may consist of rows (sparse_rows.h): it is a bucket of its own.
+// Before the first bucket members count their rows, while the last micro-batch is computed.
 #pragma once
 
 #include <condition_variable>
@@ -38,7 +39,7 @@ class GradientReducer {
   GradientReducer& operator=(const GradientReducer&) = delete;
 
   void begin(Collective& collective);
-  // The next backward pass is the step's last one.
+  // The next backward pass is the step's last one. All its rows are touched.
   void arm();
   // Reduces what has not been reduced, and waits for all. The first error in a bucket ends the
   // step: no later bucket is tried.
@@ -47,12 +48,13 @@ class GradientReducer {
   [[nodiscard]] std::size_t buckets() const { return buckets_.size(); }
 
  private:
+  enum class Work { kSum, kCountRows, kSumRows };
   struct Bucket {
+    Work work = Work::kSum;
     std::size_t first = 0;  // offset in the flat gradient
     std::size_t count = 0;
     std::size_t parameters = 0;
     std::size_t incomplete = 0;  // how many of them are incomplete in this step
-    bool is_rows = false;
   };
   void make_buckets(std::size_t bucket_bytes, std::size_t sparse);
   [[nodiscard]] Status reduce(const Bucket& bucket, Collective& collective);

@@ -69,27 +69,30 @@ Status SparseRows::add(const std::byte* from, std::size_t rows, std::uint32_t ra
   return {};
 }
 
-Status SparseRows::reduce(Collective& collective) {
+Status SparseRows::count(Collective& collective) {
   const std::uint64_t own = rows_.size();
-  std::vector<std::uint64_t> counts(collective.size());
-  ANTDT_RETURN_IF_ERROR(collective.allgather(std::as_bytes(std::span(&own, 1)),
-                                             std::as_writable_bytes(std::span(counts))));
+  counts_.resize(collective.size());
+  return collective.allgather(std::as_bytes(std::span(&own, 1)),
+                              std::as_writable_bytes(std::span(counts_)));
+}
+
+Status SparseRows::reduce(Collective& collective) {
   if (collective.size() == 1) return {};
-  if (how_ == TableSum::kQuicker && !rows_are_quicker(counts, count_, width_)) {
+  if (how_ == TableSum::kQuicker && !rows_are_quicker(counts_, count_, width_)) {
     is_whole_ = true;
     return collective.allreduce_sum(gradient_);
   }
-  return sum_rows(collective, counts);
+  return sum_rows(collective);
 }
 
-Status SparseRows::sum_rows(Collective& collective, std::span<const std::uint64_t> counts) {
+Status SparseRows::sum_rows(Collective& collective) {
   std::vector<std::size_t> sizes;
-  for (std::uint32_t rank = 0; rank < counts.size(); ++rank) {
-    if (counts[rank] > count_) {
+  for (std::uint32_t rank = 0; rank < counts_.size(); ++rank) {
+    if (counts_[rank] > count_) {
       return fail(ErrorKind::kCorrupt, "rank {} has gradients of {} rows of a table of {}", rank,
-                  counts[rank], count_);
+                  counts_[rank], count_);
     }
-    sizes.push_back(bytes_of(counts[rank]));
+    sizes.push_back(bytes_of(counts_[rank]));
   }
   const std::size_t total = std::reduce(sizes.begin(), sizes.end());
   if (total > gathered_.size()) gathered_.resize(total + total / 4);
@@ -101,8 +104,8 @@ Status SparseRows::sum_rows(Collective& collective, std::span<const std::uint64_
   ANTDT_RETURN_IF_ERROR(collective.allgather_parts(sizes, gathered_));
   // This member's part is added in the order of ranks, like the others'.
   for (const std::uint64_t row : rows_) std::fill_n(gradient_of(row), width_, 0.0F);
-  for (std::uint32_t rank = 0; rank < counts.size(); ++rank) {
-    ANTDT_RETURN_IF_ERROR(add(begin_of(rank), counts[rank], rank));
+  for (std::uint32_t rank = 0; rank < counts_.size(); ++rank) {
+    ANTDT_RETURN_IF_ERROR(add(begin_of(rank), counts_[rank], rank));
   }
   return {};
 }

@@ -4,7 +4,8 @@
 // The gradient has memory of the table's size, zero outside the rows, so that look-ups add into it
 // as into any other, and so that it can also be summed as a whole.
 //
-// One step: touch for each micro-batch before its backward pass, reduce, (update), forget.
+// One step: touch for each micro-batch before its backward pass, count as soon as all are touched,
+// reduce, (update), forget. Members exchange how many rows they have while they still compute.
 #pragma once
 
 #include <bit>
@@ -36,8 +37,10 @@ class SparseRows {
 
   // Each id is the number of a row.
   void touch(std::span<const std::int64_t> ids);
-  // Afterwards the gradient is the sum over the members, with the same bits on each. Errors are the
-  // collective's; kCorrupt names a member that sent an invalid row.
+  // How many rows each member touched. Errors are the collective's.
+  [[nodiscard]] Status count(Collective& collective);
+  // After count(). Afterwards the gradient is the sum over the members, with the same bits on each.
+  // Errors are the collective's; kCorrupt names a member that sent an invalid row.
   //
   // Summed as rows: the rows are those that any member touched, each is summed in the order of
   // ranks, and each member sends its rows once around the ring. Summed as a whole: is_whole().
@@ -53,7 +56,7 @@ class SparseRows {
 
  private:
   void insert(std::uint64_t row);
-  [[nodiscard]] Status sum_rows(Collective& collective, std::span<const std::uint64_t> counts);
+  [[nodiscard]] Status sum_rows(Collective& collective);
   [[nodiscard]] float* gradient_of(std::uint64_t row) { return gradient_.data() + row * width_; }
   // Size of `rows` rows: their numbers, then their gradients.
   [[nodiscard]] std::size_t bytes_of(std::size_t rows) const {
@@ -69,6 +72,7 @@ class SparseRows {
   std::size_t count_;                   // number of the table's rows
   std::vector<std::uint64_t> rows_;     // touched
   std::vector<std::uint64_t> touched_;  // the same as one bit for each row of the table
+  std::vector<std::uint64_t> counts_;   // of rows that members touched, by rank
   std::vector<std::byte> gathered_;     // only grows, so that its registration stays valid
 };
 

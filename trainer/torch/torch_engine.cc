@@ -49,9 +49,9 @@ class TorchEngine final : public Engine {
     return or_thrown(ErrorKind::kInternal, what, [&]() -> Result<BatchSums> {
       const Batch batch = tensors_over(examples, shape_);
       if (rows_) rows_->touch(ids_of(examples, shape_));
+      if (last) reducer_.arm();
       set_training(true);
       ANTDT_TRY(const kit::Loss loss, forward_loss(*training_.model, batch));
-      if (last) reducer_.arm();
       loss.sum.backward();
       weight_ += loss.weight;
       return BatchSums{loss.weight, loss.sum.item<double>()};

@@ -9,13 +9,13 @@
 namespace antdt::launcher {
 namespace {
 
-constexpr Duration kPatience = std::chrono::seconds(60);  // with a busy slurmctld
-constexpr std::size_t kMostBytes = 64 << 20;              // a node takes about one KiB
+constexpr Duration kSlurmPatience = std::chrono::seconds(60);  // with a busy slurmctld
+constexpr std::size_t kMostBytes = 64 << 20;                   // a node takes about one KiB
 
 // What `scontrol ARGUMENTS` writes.
 Result<std::string> scontrol(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "scontrol");
-  auto text = output_of(arguments, kPatience, kMostBytes);
+  auto text = output_of(arguments, kSlurmPatience, kMostBytes);
   if (text) return text;
   return fail(ErrorKind::kUnreachable,
               "the nodes of this allocation are not known: {}. Is it still there (squeue)?",

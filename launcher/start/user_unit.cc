@@ -12,7 +12,7 @@
 namespace antdt::launcher {
 namespace {
 
-constexpr Duration kPatience = std::chrono::seconds(5);
+constexpr Duration kSystemdPatience = std::chrono::seconds(5);
 constexpr std::size_t kLongestName = 200;
 
 // Names of units have 255 of certain characters.
@@ -41,7 +41,7 @@ UserManager ask_user_manager() {
   manager.is_lingering = ::access(("/var/lib/systemd/linger/" + manager.user).c_str(), F_OK) == 0;
   if (!manager.is_lingering) return manager;
   manager.version =
-      output_of({"systemctl", "--user", "show", "--property=Version", "--value"}, kPatience);
+      output_of({"systemctl", "--user", "show", "--property=Version", "--value"}, kSystemdPatience);
   return manager;
 }
 

@@ -1,15 +1,17 @@
-// antdt-bench-allreduce: measures the ring between processes of this machine.
+// antdt-bench-allreduce: measures the all-reduce between processes of this machine.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <map>
+#include <string>
 
 #include "trainer/collective/bench.h"
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
-  CLI::App app("Measure the ring all-reduce between processes of this machine.");
+  CLI::App app("Measure the all-reduce between processes of this machine.");
   antdt::trainer::AllreduceBenchOptions options;
   double seconds = 2;
   bool json = false;
@@ -18,6 +20,10 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(std::size_t{4}, std::size_t{1} << 34U));
   app.add_option("--seconds", seconds, "how long to measure")->check(CLI::Range(0.01, 3600.0));
   app.add_flag("--encrypt", options.encrypt, "as cluster.encrypt = true does");
+  using antdt::trainer::Backend;
+  const std::map<std::string, Backend> backends{{"tcp", Backend::kTcp}, {"shm", Backend::kShm}};
+  app.add_option("--collective", options.backend, "what carries the bytes: tcp (default) or shm")
+      ->transform(CLI::CheckedTransformer(backends));
   app.add_flag("--json", json, "print one JSON object");
   try {
     app.parse(argc, argv);
@@ -40,6 +46,7 @@ int main(int argc, char** argv) {
   fmt::print("bus bandwidth        {:8.3f} GB/s\n", result->bus_bytes_per_s / 1e9);
   fmt::print("a call               {:8.1f} us median, {:.1f} us p99\n", result->p50_us,
              result->p99_us);
+  fmt::print("copies of all ranks  {:8.1f} us for the bytes that must move\n", result->copies_us);
   fmt::print("memcpy, one thread   {:8.3f} GB/s\n", result->memcpy_bytes_per_s / 1e9);
   return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "core/os/fs.h"
 #include "trainer/collective/listen_address.h"
+#include "trainer/collective/prepare.h"
 #include "trainer/loop/own_device.h"
 
 namespace antdt::capi {

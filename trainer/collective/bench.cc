@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "trainer/collective/tcp_collective.h"
+#include "trainer/collective/prepare.h"
 
 namespace antdt::trainer {
 namespace {
@@ -22,7 +22,7 @@ namespace {
 // Memory shared by the ranks: their addresses, and rank 0's result.
 struct Cell {
   std::atomic<bool> ready = false;
-  char address[64] = {};
+  char address[128] = {};
 };
 struct Shared {
   std::atomic<bool> failed = false;
@@ -44,11 +44,12 @@ double memcpy_speed(std::size_t bytes) {
   return static_cast<double>(from.size()) / std::max(seconds[10], 1e-9);
 }
 
-Result<std::unique_ptr<Collective>> form(std::uint32_t rank, std::uint32_t size, bool encrypt,
+Result<std::unique_ptr<Collective>> form(std::uint32_t rank, const AllreduceBenchOptions& bench,
                                          Cell* cells, const Shared& shared) {
-  ANTDT_TRY(const auto builder,
-            prepare_collective(rank, size,
-                               {.hostname = "127.0.0.1", .interface = "", .encrypt = encrypt}));
+  const std::uint32_t size = bench.ranks;
+  CollectiveOptions options{.hostname = "127.0.0.1", .interface = "", .encrypt = bench.encrypt};
+  options.backend = bench.backend;
+  ANTDT_TRY(const auto builder, prepare_collective(rank, size, options));
   const std::string own = builder->address();
   own.copy(cells[rank].address, sizeof(Cell::address) - 1);
   cells[rank].ready = true;
@@ -67,6 +68,25 @@ double percentile(std::vector<double>& values, double share) {
   const auto at = static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
   std::nth_element(values.begin(), values.begin() + at, values.end());
   return values[static_cast<std::size_t>(at)];
+}
+
+// Each rank copies at the same time what it has to move in an all-reduce of `values`.
+Result<double> copies_us(Collective& group, std::vector<float>& values) {
+  std::vector<float> to(values.size());
+  std::vector<double> times_us;
+  const std::size_t once = values.size() * sizeof(float) * (group.size() - 1) / group.size();
+  for (int i = 0; i < 15; ++i) {
+    float one = 1;
+    ANTDT_RETURN_IF_ERROR(group.allreduce_sum({&one, 1}));  // all begin
+    const auto start = std::chrono::steady_clock::now();
+    std::memcpy(to.data(), values.data(), once);
+    asm volatile("" ::"r"(to.data()) : "memory");
+    std::memcpy(values.data(), to.data(), once);
+    asm volatile("" ::"r"(values.data()) : "memory");
+    ANTDT_RETURN_IF_ERROR(group.allreduce_sum({&one, 1}));  // all have ended
+    times_us.push_back(to_seconds(std::chrono::steady_clock::now() - start) * 1e6);
+  }
+  return percentile(times_us, 0.50);
 }
 
 // Repeats the call until rank 0 announces, in a sum of its own, that the time is over.
@@ -89,6 +109,7 @@ Status measure(Collective& group, const AllreduceBenchOptions& options, Shared& 
     ANTDT_RETURN_IF_ERROR(group.allreduce_sum({&over, 1}));
     if (over > 0) break;
   }
+  ANTDT_TRY(const double copying_us, copies_us(group, values));
   if (group.rank() != 0) return {};
   AllreduceBenchResult& result = shared.result;
   const double mean_s = std::accumulate(times_us.begin(), times_us.end(), 0.0) /
@@ -96,6 +117,8 @@ Status measure(Collective& group, const AllreduceBenchOptions& options, Shared& 
   const auto bytes = static_cast<double>(values.size() * sizeof(float));
   result.ranks = group.size();
   result.encrypted = options.encrypt;
+  result.backend = options.backend;
+  result.copies_us = copying_us;
   result.bytes = values.size() * sizeof(float);
   result.calls = times_us.size();
   result.algorithm_bytes_per_s = bytes / mean_s;
@@ -107,7 +130,7 @@ Status measure(Collective& group, const AllreduceBenchOptions& options, Shared& 
 
 Status run_rank(std::uint32_t rank, const AllreduceBenchOptions& options, Cell* cells,
                 Shared& shared) {
-  ANTDT_TRY(const auto group, form(rank, options.ranks, options.encrypt, cells, shared));
+  ANTDT_TRY(const auto group, form(rank, options, cells, shared));
   return measure(*group, options, shared);
 }
 
@@ -167,9 +190,9 @@ std::string to_json(const AllreduceBenchResult& r) {
   return fmt::format(
       R"({{"schema": 1, "ranks": {}, "bytes": {}, "calls": {}, "algorithm_bytes_per_s": {:.0f}, )"
       R"("bus_bytes_per_s": {:.0f}, "p50_us": {:.1f}, "p99_us": {:.1f}, "memcpy_bytes_per_s": {:.0f}, )"
-      R"("encrypted": {}}})",
+      R"("copies_us": {:.1f}, "encrypted": {}, "collective": "{}"}})",
       r.ranks, r.bytes, r.calls, r.algorithm_bytes_per_s, r.bus_bytes_per_s, r.p50_us, r.p99_us,
-      r.memcpy_bytes_per_s, r.encrypted);
+      r.memcpy_bytes_per_s, r.copies_us, r.encrypted, r.backend == Backend::kTcp ? "tcp" : "shm");
 }
 
 }  // namespace antdt::trainer

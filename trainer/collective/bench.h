@@ -1,4 +1,4 @@
-// Measures the ring between processes of this machine.
+// Measures the all-reduce between processes of this machine.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/result.h"
+#include "trainer/collective/options.h"
 
 namespace antdt::trainer {
 
@@ -15,6 +16,7 @@ struct AllreduceBenchOptions {
   std::size_t bytes = 4U << 20U;  // reduced by each call
   Duration duration = std::chrono::seconds(2);
   bool encrypt = false;
+  Backend backend = Backend::kTcp;
 };
 
 struct AllreduceBenchResult {
@@ -26,7 +28,11 @@ struct AllreduceBenchResult {
   double p50_us = 0;
   double p99_us = 0;
   double memcpy_bytes_per_s = 0;  // one thread that copies memory of that size, as the upper bound
+  // What all ranks together take to copy the bytes that an all-reduce must move: each copies
+  // 2 (ranks-1) / ranks of the size, all at once on the same CPUs. Median.
+  double copies_us = 0;
   bool encrypted = false;
+  Backend backend = Backend::kTcp;
 };
 
 // Forks the ranks, so the caller must have one thread. The numbers are rank 0's.

@@ -60,8 +60,12 @@ Result<std::map<std::uint32_t, Greeting::Met>> Greeting::meet(
 }
 
 Status Greeting::dial(std::uint32_t peer) {
-  auto fd = start_to_connect(addresses_[peer]);
+  auto fd = dial_(addresses_[peer]);
   if (!fd) return fail(ErrorKind::kIo, "cannot reach rank {}: {}", peer, fd.error().message);
+  if (!fd->is_open()) {
+    plan_redial(peer);
+    return {};
+  }
   ANTDT_TRY(const crypto::Nonce nonce, crypto::random_nonce());
   halves_.push_back({std::move(*fd), Handshake::dialling(self_, peer, nonce), true});
   return {};
@@ -180,10 +184,14 @@ Result<Greeting::Progress> Greeting::on_silence(const Half& half, int error) {
     return fail_errno(ErrorKind::kIo, error,
                       fmt::format("greeting rank {}", half.handshake.peer()));
   }
-  Redial& redial = redials_[half.handshake.peer()];
+  plan_redial(half.handshake.peer());
+  return Progress::kTurnedAway;
+}
+
+void Greeting::plan_redial(std::uint32_t peer) {
+  Redial& redial = redials_[peer];
   redial.pause = std::clamp(redial.pause * 2, kFirstRedial, kLongestRedial);
   redial.at = now() + redial.pause;
-  return Progress::kTurnedAway;
 }
 
 Result<Greeting::Progress> Greeting::on_state(Half& half, const std::string& reply) {

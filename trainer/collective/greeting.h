@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/os/net.h"
 #include "core/os/owned_fd.h"
 #include "core/result.h"
 #include "trainer/collective/handshake.h"
@@ -35,9 +37,12 @@ class Greeting {
     OwnedFd fd;
     LinkKeys keys;
   };
+  // Starts to connect to an address; no descriptor if it must be tried again later.
+  using Dial = std::function<Result<OwnedFd>(const std::string& address)>;
   // `listener` must be non-blocking. When `wake` becomes readable, the greeting ends.
-  Greeting(Handshake::Self self, const OwnedFd& listener, const OwnedFd& wake)
-      : self_(std::move(self)), listener_(listener), wake_(wake) {}
+  Greeting(Handshake::Self self, const OwnedFd& listener, const OwnedFd& wake,
+           Dial dial = start_to_connect)
+      : self_(std::move(self)), listener_(listener), wake_(wake), dial_(std::move(dial)) {}
 
   // Connects to all `peers`; the result is by rank. kRefused if a peer that was dialled does not
   // know this member, or is not a member; kIo if one cannot be reached or does not come in time;
@@ -63,6 +68,7 @@ class Greeting {
   enum class Progress : std::uint8_t { kGoesOn, kMet, kTurnedAway };
 
   [[nodiscard]] Status dial(std::uint32_t peer);
+  void plan_redial(std::uint32_t peer);
   [[nodiscard]] Status dial_again();
   [[nodiscard]] Status accept_some();
   // False if there is none.
@@ -79,6 +85,7 @@ class Greeting {
   const Handshake::Self self_;
   const OwnedFd& listener_;
   const OwnedFd& wake_;
+  const Dial dial_;
   std::vector<std::uint32_t> peers_;
   std::span<const std::string> addresses_;
   std::vector<Half> halves_;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/collective/tcp_collective.h"
+#include "trainer/collective/options.h"
 
 namespace antdt::trainer {
 

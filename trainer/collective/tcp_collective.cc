@@ -1,15 +1,13 @@
 #include "trainer/collective/tcp_collective.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <numeric>
 #include <utility>
 #include <vector>
 
+#include "core/check.h"
 #include "trainer/collective/ring_plan.h"
-#include "trainer/collective/rounds.h"
-#include "trainer/collective/tcp_links.h"
 
 namespace antdt::trainer {
 namespace {
@@ -17,74 +15,47 @@ namespace {
 // Small enough that sending and adding overlap and that a segment stays in a core's cache; large
 // enough that the cost of a message (some 10 us) is negligible.
 constexpr std::size_t kSegmentBytes = 256 * 1024;
-// Size of the message that measures a hop: large enough to show the link's bandwidth, small enough
-// to arrive soon.
-constexpr std::size_t kHopBytes = 16 * 1024;
 
 template <class T>
 void add_into(T* __restrict sum, const T* __restrict values, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) sum[i] += values[i];
 }
 
-class TcpCollective final : public Collective {
- public:
-  explicit TcpCollective(std::shared_ptr<TcpLinks> links)
-      : links_(std::move(links)),
-        doubling_(doubling_plan(links_->rank(), links_->size())),
-        gathering_(gather_rounds(links_->rank(), links_->size())) {}
+}  // namespace
 
-  [[nodiscard]] std::uint32_t rank() const override { return links_->rank(); }
-  [[nodiscard]] std::uint32_t size() const override { return links_->size(); }
-  void abort() override {
-    aborted_ = true;
-    links_->abort();
-  }
-  [[nodiscard]] Status allreduce_sum(std::span<float> values) override { return sum(values); }
-  [[nodiscard]] Status allreduce_sum(std::span<double> values) override { return sum(values); }
-  [[nodiscard]] Status allgather(std::span<const std::byte> mine,
-                                 std::span<std::byte> all) override;
-  [[nodiscard]] Status allgather_parts(std::span<const std::size_t> sizes,
-                                       std::span<std::byte> all) override;
-  [[nodiscard]] Status send_right(std::span<const std::byte> bytes) override;
-  [[nodiscard]] Status receive_left(std::span<std::byte> bytes) override;
-  [[nodiscard]] Result<std::optional<Duration>> measure_hop() override;
+TcpCollective::TcpCollective(std::shared_ptr<TcpLinks> links, std::vector<std::uint32_t> members)
+    : links_(std::move(links)),
+      members_(std::move(members)),
+      rank_(static_cast<std::uint32_t>(std::ranges::find(members_, links_->rank()) -
+                                       members_.begin())),
+      doubling_(doubling_plan(rank_, size())),
+      gathering_(gather_rounds(rank_, size())) {
+  ANTDT_CHECK(rank_ < size(), "rank {} is not among the members", links_->rank());
+}
 
- private:
-  [[nodiscard]] Status has_neighbour() const {
-    if (size() > 1) return {};
-    return fail(ErrorKind::kInternal, "a group of one member has no neighbour to pass bytes to");
+std::vector<std::uint32_t> TcpCollective::peers_among(std::uint32_t rank,
+                                                      const std::vector<std::uint32_t>& members) {
+  const auto place = static_cast<std::uint32_t>(std::ranges::find(members, rank) - members.begin());
+  std::vector<std::uint32_t> peers;
+  for (const std::uint32_t peer : peers_of(place, static_cast<std::uint32_t>(members.size()))) {
+    peers.push_back(members[peer]);
   }
-  [[nodiscard]] Status alone() const {
-    if (!aborted_) return {};
-    return fail(ErrorKind::kAborted, "the collective of rank {} was aborted", rank());
-  }
-  template <class T>
-  [[nodiscard]] Status sum(std::span<T> values);
-  template <class T>
-  [[nodiscard]] Status sum_by_doubling(std::span<T> values);
-  template <class T>
-  [[nodiscard]] Status sum_around_the_ring(std::span<T> values);
-  // Adds the values that `from` sends.
-  template <class T>
-  [[nodiscard]] Status receive_and_add(std::uint32_t from, std::span<T> values);
-  // A buffer for so many values, which is reused.
-  template <class T>
-  [[nodiscard]] std::span<T> staging(std::size_t count);
-  // Calls f for each run of `blocks` in memory that has any bytes: one run, or two if the blocks
-  // wrap around.
-  template <class F>
-  [[nodiscard]] Status for_each_run(const Blocks& blocks, std::span<std::byte> all, F f) const;
-  [[nodiscard]] Result<Duration> ask_right();
-  [[nodiscard]] Status answer_left();
+  return peers;
+}
 
-  std::shared_ptr<TcpLinks> links_;
-  const DoublingPlan doubling_;
-  const std::vector<GatherRound> gathering_;
-  std::atomic<bool> aborted_ = false;
-  std::vector<double> staging_;
-  std::vector<std::size_t> begins_;  // begin of each rank's part in what is gathered, and the end
-  std::vector<std::byte> hop_;
-};
+std::uint32_t TcpCollective::neighbour(Side side) const {
+  return members_[(rank_ + (side == Side::kRight ? 1 : size() - 1)) % size()];
+}
+
+Status TcpCollective::has_neighbour() const {
+  if (size() > 1) return {};
+  return fail(ErrorKind::kInternal, "a group of one member has no neighbour to pass bytes to");
+}
+
+Status TcpCollective::alone() const {
+  if (!aborted_) return {};
+  return fail(ErrorKind::kAborted, "the collective of rank {} was aborted", links_->rank());
+}
 
 template <class T>
 std::span<T> TcpCollective::staging(std::size_t count) {
@@ -104,7 +75,7 @@ Status TcpCollective::sum(std::span<T> values) {
 template <class T>
 Status TcpCollective::receive_and_add(std::uint32_t from, std::span<T> values) {
   const std::span<T> received = staging<T>(values.size());
-  ANTDT_RETURN_IF_ERROR(links_->receive(from, std::as_writable_bytes(received)));
+  ANTDT_RETURN_IF_ERROR(links_->receive(members_[from], std::as_writable_bytes(received)));
   // Some of these values may not be on their way yet.
   ANTDT_RETURN_IF_ERROR(links_->flush());
   add_into(values.data(), received.data(), values.size());
@@ -115,16 +86,16 @@ template <class T>
 Status TcpCollective::sum_by_doubling(std::span<T> values) {
   const auto bytes = std::as_bytes(values);
   if (doubling_.folds) {
-    ANTDT_RETURN_IF_ERROR(links_->send(*doubling_.folded, bytes));
+    ANTDT_RETURN_IF_ERROR(links_->send(members_[*doubling_.folded], bytes));
     ANTDT_RETURN_IF_ERROR(links_->flush());
-    return links_->receive(*doubling_.folded, std::as_writable_bytes(values));
+    return links_->receive(members_[*doubling_.folded], std::as_writable_bytes(values));
   }
   if (doubling_.folded) ANTDT_RETURN_IF_ERROR(receive_and_add(*doubling_.folded, values));
   for (const std::uint32_t partner : doubling_.partners) {
-    ANTDT_RETURN_IF_ERROR(links_->send(partner, bytes));
+    ANTDT_RETURN_IF_ERROR(links_->send(members_[partner], bytes));
     ANTDT_RETURN_IF_ERROR(receive_and_add(partner, values));
   }
-  if (doubling_.folded) ANTDT_RETURN_IF_ERROR(links_->send(*doubling_.folded, bytes));
+  if (doubling_.folded) ANTDT_RETURN_IF_ERROR(links_->send(members_[*doubling_.folded], bytes));
   return links_->flush();
 }
 
@@ -137,7 +108,8 @@ Status TcpCollective::sum_around_the_ring(std::span<T> values) {
   const auto send = [&](std::size_t operation) -> Status {
     const RingPlan::Range range = plan.sent(operation);
     if (range.count == 0) return {};
-    return links_->send(links_->right(), std::as_bytes(values.subspan(range.first, range.count)));
+    return links_->send(neighbour(Side::kRight),
+                        std::as_bytes(values.subspan(range.first, range.count)));
   };
   for (std::size_t i = 0; i < plan.segments(); ++i) ANTDT_RETURN_IF_ERROR(send(i));
   for (std::size_t i = 0; i < plan.operations(); ++i) {
@@ -145,7 +117,7 @@ Status TcpCollective::sum_around_the_ring(std::span<T> values) {
     const std::span<T> own = values.subspan(range.first, range.count);
     const std::span<T> into = plan.adds(i) ? received.first(range.count) : own;
     if (range.count > 0) {
-      ANTDT_RETURN_IF_ERROR(links_->receive(links_->left(), std::as_writable_bytes(into)));
+      ANTDT_RETURN_IF_ERROR(links_->receive(neighbour(Side::kLeft), std::as_writable_bytes(into)));
     }
     if (plan.adds(i)) add_into(own.data(), into.data(), range.count);
     if (i + plan.segments() < plan.operations()) {
@@ -154,6 +126,9 @@ Status TcpCollective::sum_around_the_ring(std::span<T> values) {
   }
   return links_->flush();
 }
+
+Status TcpCollective::allreduce_sum(std::span<float> values) { return sum(values); }
+Status TcpCollective::allreduce_sum(std::span<double> values) { return sum(values); }
 
 Status TcpCollective::allgather(std::span<const std::byte> mine, std::span<std::byte> all) {
   const std::size_t bytes = mine.size();
@@ -188,10 +163,10 @@ Status TcpCollective::allgather_parts(std::span<const std::size_t> sizes,
   std::inclusive_scan(sizes.begin(), sizes.end(), std::back_inserter(begins_));
   for (const GatherRound& round : gathering_) {
     ANTDT_RETURN_IF_ERROR(for_each_run(round.sent, all, [&](std::span<std::byte> bytes) {
-      return links_->send(round.to, bytes);
+      return links_->send(members_[round.to], bytes);
     }));
     ANTDT_RETURN_IF_ERROR(for_each_run(round.received, all, [&](std::span<std::byte> bytes) {
-      return links_->receive(round.from, bytes);
+      return links_->receive(members_[round.from], bytes);
     }));
   }
   return links_->flush();
@@ -199,82 +174,25 @@ Status TcpCollective::allgather_parts(std::span<const std::size_t> sizes,
 
 Status TcpCollective::send_right(std::span<const std::byte> bytes) {
   ANTDT_RETURN_IF_ERROR(has_neighbour());
-  if (bytes.empty()) return {};
-  ANTDT_RETURN_IF_ERROR(links_->send(links_->right(), bytes));
-  return links_->flush();
+  return bytes.empty() ? Status{} : send_to(Side::kRight, bytes);
 }
 
 Status TcpCollective::receive_left(std::span<std::byte> bytes) {
   ANTDT_RETURN_IF_ERROR(has_neighbour());
-  return bytes.empty() ? Status{} : links_->receive(links_->left(), bytes);
+  return bytes.empty() ? Status{} : receive_from(Side::kLeft, bytes);
 }
 
-// Pairs take turns, so that none disturbs another: no two pairs of a turn have a member in common.
-// In a ring of an odd number of members, the last pair has a turn of its own.
 Result<std::optional<Duration>> TcpCollective::measure_hop() {
-  if (size() < 3) return std::nullopt;
-  const auto turn_of = [&](std::uint32_t rank) {
-    return size() % 2 == 1 && rank == size() - 1 ? 2U : rank % 2;
-  };
-  hop_.resize(kHopBytes);
-  Duration took{};
-  for (std::uint32_t turn = 0; turn < 3; ++turn) {
-    if (turn_of(rank()) == turn) {
-      ANTDT_TRY(took, ask_right());
-    } else if (turn_of(links_->left()) == turn) {
-      ANTDT_RETURN_IF_ERROR(answer_left());
-    }
-  }
-  return took;
+  return trainer::measure_hop(rank(), size(), *this);
 }
 
-// Two rounds: once the first is answered, the neighbour is ready, so the second measures the link
-// alone.
-Result<Duration> TcpCollective::ask_right() {
-  const std::span<std::byte> all(hop_);
-  const std::uint32_t to = links_->right();
-  ANTDT_RETURN_IF_ERROR(links_->send(to, all.first(1)));
-  ANTDT_RETURN_IF_ERROR(links_->receive(to, all.first(1)));
-  const auto began = std::chrono::steady_clock::now();
-  ANTDT_RETURN_IF_ERROR(links_->send(to, all));
-  ANTDT_RETURN_IF_ERROR(links_->flush());
-  ANTDT_RETURN_IF_ERROR(links_->receive(to, all));
-  return std::chrono::steady_clock::now() - began;
+Status TcpCollective::send_to(Side side, std::span<const std::byte> bytes) {
+  ANTDT_RETURN_IF_ERROR(links_->send(neighbour(side), bytes));
+  return links_->flush();
 }
 
-Status TcpCollective::answer_left() {
-  const std::span<std::byte> all(hop_);
-  for (const std::size_t bytes : {std::size_t{1}, kHopBytes}) {
-    ANTDT_RETURN_IF_ERROR(links_->receive(links_->left(), all.first(bytes)));
-    ANTDT_RETURN_IF_ERROR(links_->send(links_->left(), all.first(bytes)));
-    ANTDT_RETURN_IF_ERROR(links_->flush());
-  }
-  return {};
-}
-
-class TcpBuilder final : public CollectiveBuilder {
- public:
-  explicit TcpBuilder(std::shared_ptr<TcpLinks> links) : links_(std::move(links)) {}
-  [[nodiscard]] std::string address() const override { return links_->address(); }
-  [[nodiscard]] Result<std::unique_ptr<Collective>> connect(std::span<const std::string> addresses,
-                                                            const GroupKey& key) override {
-    ANTDT_RETURN_IF_ERROR(
-        links_->connect(peers_of(links_->rank(), links_->size()), addresses, key));
-    return std::make_unique<TcpCollective>(links_);
-  }
-  void abort() override { links_->abort(); }
-
- private:
-  std::shared_ptr<TcpLinks> links_;
-};
-
-}  // namespace
-
-Result<std::unique_ptr<CollectiveBuilder>> prepare_collective(std::uint32_t rank,
-                                                              std::uint32_t size,
-                                                              const CollectiveOptions& options) {
-  ANTDT_TRY(auto links, TcpLinks::listen(rank, size, options));
-  return std::make_unique<TcpBuilder>(std::move(links));
+Status TcpCollective::receive_from(Side side, std::span<std::byte> bytes) {
+  return links_->receive(neighbour(side), bytes);
 }
 
 }  // namespace antdt::trainer

@@ -1,38 +1,86 @@
-// The collective operations over tcp connections between the members.
+// The collective operations over tcp connections between members.
 //
 // A member is connected to the ranks at distances of 1, 2, 4, ... on both sides; there is no store
 // and no full mesh. Large sums go around the ring, which sends the fewest bytes. Small sums, and
 // gathering, use doubling distances, which takes the fewest rounds (trainer/collective/rounds.h).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
-#include <functional>
+#include <cstdint>
 #include <memory>
-#include <string>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "core/clock.h"
-#include "core/os/port_range.h"
 #include "core/result.h"
 #include "trainer/collective/collective.h"
+#include "trainer/collective/hop.h"
+#include "trainer/collective/rounds.h"
+#include "trainer/collective/tcp_links.h"
 
 namespace antdt::trainer {
 
-struct CollectiveOptions {
-  std::string hostname;   // own address to listen on; used if `interface` is empty
-  std::string interface;  // network interface to listen on, for example "eth0"
-  PortRange ports = {};   // listens on one of these until the group is connected
-  bool encrypt = false;   // encrypts everything between members after they have met
-  Duration connect_timeout = std::chrono::seconds(10);
-  // Timeout of one wait inside an operation. The others may wait for hours while one member reads a
-  // large checkpoint; the job daemon knows whether that makes progress, and releases them if it
-  // does not.
-  Duration operation_timeout = std::chrono::hours(24);
-  // Fault injection: how much longer a message of `bytes` bytes takes. Called from any thread.
-  std::function<Duration(std::size_t bytes)> send_delay = {};
-};
+class TcpCollective final : public Collective, private Neighbours {
+ public:
+  // `members` are ranks of the links, and the links' own is one of them; a member's rank here is
+  // its place among them. The links must be connected to peers_among() them.
+  TcpCollective(std::shared_ptr<TcpLinks> links, std::vector<std::uint32_t> members);
 
-// Begins to listen. kIo if that fails for the address or the interface.
-[[nodiscard]] Result<std::unique_ptr<CollectiveBuilder>> prepare_collective(
-    std::uint32_t rank, std::uint32_t size, const CollectiveOptions& options);
+  // The ranks with which `rank` exchanges messages, if these are the members.
+  [[nodiscard]] static std::vector<std::uint32_t> peers_among(
+      std::uint32_t rank, const std::vector<std::uint32_t>& members);
+
+  [[nodiscard]] std::uint32_t rank() const override { return rank_; }
+  [[nodiscard]] std::uint32_t size() const override {
+    return static_cast<std::uint32_t>(members_.size());
+  }
+  void abort() override {
+    aborted_ = true;
+    links_->abort();
+  }
+  [[nodiscard]] Status allreduce_sum(std::span<float> values) override;
+  [[nodiscard]] Status allreduce_sum(std::span<double> values) override;
+  [[nodiscard]] Status allgather(std::span<const std::byte> mine,
+                                 std::span<std::byte> all) override;
+  [[nodiscard]] Status allgather_parts(std::span<const std::size_t> sizes,
+                                       std::span<std::byte> all) override;
+  [[nodiscard]] Status send_right(std::span<const std::byte> bytes) override;
+  [[nodiscard]] Status receive_left(std::span<std::byte> bytes) override;
+  [[nodiscard]] Result<std::optional<Duration>> measure_hop() override;
+
+ private:
+  [[nodiscard]] Status send_to(Side side, std::span<const std::byte> bytes) override;
+  [[nodiscard]] Status receive_from(Side side, std::span<std::byte> bytes) override;
+  [[nodiscard]] std::uint32_t neighbour(Side side) const;  // its rank of the links
+  [[nodiscard]] Status has_neighbour() const;
+  [[nodiscard]] Status alone() const;
+  template <class T>
+  [[nodiscard]] Status sum(std::span<T> values);
+  template <class T>
+  [[nodiscard]] Status sum_by_doubling(std::span<T> values);
+  template <class T>
+  [[nodiscard]] Status sum_around_the_ring(std::span<T> values);
+  // Adds the values that `from` sends.
+  template <class T>
+  [[nodiscard]] Status receive_and_add(std::uint32_t from, std::span<T> values);
+  // A buffer for so many values, which is reused.
+  template <class T>
+  [[nodiscard]] std::span<T> staging(std::size_t count);
+  // Calls f for each run of `blocks` in memory that has any bytes: one run, or two if the blocks
+  // wrap around.
+  template <class F>
+  [[nodiscard]] Status for_each_run(const Blocks& blocks, std::span<std::byte> all, F f) const;
+
+  const std::shared_ptr<TcpLinks> links_;
+  const std::vector<std::uint32_t> members_;
+  const std::uint32_t rank_;
+  const DoublingPlan doubling_;
+  const std::vector<GatherRound> gathering_;
+  std::atomic<bool> aborted_ = false;
+  std::vector<double> staging_;
+  std::vector<std::size_t> begins_;  // begin of each rank's part in what is gathered, and the end
+};
 
 }  // namespace antdt::trainer

@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "core/check.h"
 #include "core/os/net.h"
 #include "trainer/collective/greeting.h"
+#include "trainer/collective/send_delay.h"
 
 namespace antdt::trainer {
 namespace {
@@ -113,7 +113,7 @@ TcpLink& TcpLinks::link_to(std::uint32_t peer) {
 
 Status TcpLinks::send(std::uint32_t to, std::span<const std::byte> bytes) {
   ANTDT_RETURN_IF_ERROR(alive());
-  if (send_delay_) hold_back(send_delay_(bytes.size()));
+  if (send_delay_) hold_back(send_delay_(bytes.size()), aborted_);
   TcpLink& link = link_to(to);
   link.queue(bytes);
   return write(link);
@@ -159,15 +159,6 @@ Status TcpLinks::wait(const TcpLink* reading) {
   ANTDT_RETURN_IF_ERROR(alive());
   for (TcpLink& link : links_) ANTDT_RETURN_IF_ERROR(write(link));
   return {};
-}
-
-// An abort waits no longer than this for a slow link.
-void TcpLinks::hold_back(Duration delay) const {
-  constexpr Duration kSlice = std::chrono::milliseconds(20);
-  const auto end = std::chrono::steady_clock::now() + delay;
-  while (!aborted_ && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_until(std::min(end, std::chrono::steady_clock::now() + kSlice));
-  }
 }
 
 Status TcpLinks::die(std::string cause, ErrorKind kind) {

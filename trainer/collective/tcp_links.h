@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,7 +19,8 @@
 
 #include "core/os/owned_fd.h"
 #include "core/result.h"
-#include "trainer/collective/tcp_collective.h"
+#include "trainer/collective/handshake.h"
+#include "trainer/collective/options.h"
 #include "trainer/collective/tcp_link.h"
 
 namespace antdt::trainer {
@@ -32,8 +34,6 @@ class TcpLinks {
 
   [[nodiscard]] std::uint32_t rank() const { return rank_; }
   [[nodiscard]] std::uint32_t size() const { return size_; }
-  [[nodiscard]] std::uint32_t left() const { return (rank_ + size_ - 1) % size_; }
-  [[nodiscard]] std::uint32_t right() const { return (rank_ + 1) % size_; }
   // "10.0.0.7:29400"; empty for a single member.
   [[nodiscard]] const std::string& address() const { return address_; }
 
@@ -52,6 +52,8 @@ class TcpLinks {
   [[nodiscard]] Status flush();
 
   void abort();
+  // Ends them, as an error does.
+  void end(const Error& why) { static_cast<void>(die(why.message, why.kind)); }
 
  private:
   TcpLinks(std::uint32_t rank, std::uint32_t size, const CollectiveOptions& options);
@@ -64,7 +66,6 @@ class TcpLinks {
   [[nodiscard]] Status wait(const TcpLink* reading);
   [[nodiscard]] Status alive();
   [[nodiscard]] Status die(std::string cause, ErrorKind kind = ErrorKind::kIo);
-  void hold_back(Duration delay) const;
 
   const std::uint32_t rank_;
   const std::uint32_t size_;

@@ -5,7 +5,7 @@
 #include "core/os/fs.h"
 #include "core/transport/socket.h"
 #include "trainer/collective/listen_address.h"
-#include "trainer/collective/tcp_collective.h"
+#include "trainer/collective/prepare.h"
 #include "trainer/data/dataset.h"
 #include "trainer/emulated/pace.h"
 #include "trainer/kit/maker.h"

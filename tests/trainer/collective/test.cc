@@ -1,4 +1,4 @@
-// The collective over tcp, with ranks as threads and as processes.
+// The collective over tcp and in shared memory, with ranks as threads and as processes.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -33,7 +33,20 @@ std::vector<float> values_of(std::uint32_t rank, std::size_t count) {
   return ::testing::AssertionSuccess();
 }
 
-TEST(TcpCollective, SumsAreRightForEverySizeAndOddLengths) {
+class Group : public testing::TestWithParam<Layout> {
+ protected:
+  [[nodiscard]] static OptionsOf options() {
+    return [layout = GetParam()](std::uint32_t rank) { return layout.options_of(rank); };
+  }
+  static void run_as_threads(std::uint32_t size, const RankBody& body) {
+    trainer::run_as_threads(size, body, options());
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Layouts, Group, testing::ValuesIn(kLayouts),
+                         [](const auto& layout) { return layout.param.name; });
+
+TEST_P(Group, SumsAreRightForEverySizeAndOddLengths) {
   for (std::uint32_t size = 1; size <= 9; ++size) {
     run_as_threads(size, [size](Collective& ring) {
       for (std::size_t count : {1, 3, 4, 1023, 65'537, 700'001}) {
@@ -46,7 +59,7 @@ TEST(TcpCollective, SumsAreRightForEverySizeAndOddLengths) {
   }
 }
 
-TEST(TcpCollective, GathersEveryRanksBytesInRankOrder) {
+TEST_P(Group, GathersEveryRanksBytesInRankOrder) {
   for (std::uint32_t size = 1; size <= 9; ++size) {
     run_as_threads(size, [size](Collective& ring) {
       for (int round = 0; round < 50; ++round) {
@@ -61,7 +74,7 @@ TEST(TcpCollective, GathersEveryRanksBytesInRankOrder) {
   }
 }
 
-TEST(TcpCollective, GathersPartsOfDifferentSizes) {
+TEST_P(Group, GathersPartsOfDifferentSizes) {
   for (std::uint32_t size = 1; size <= 9; ++size) {
     run_as_threads(size, [size](Collective& ring) {
       std::vector<std::byte> all(4096);  // longer than what is gathered
@@ -92,7 +105,7 @@ std::vector<std::byte> bytes_of(std::uint32_t seed, std::size_t count) {
 }
 
 // A chain of some of the members, which changes, between operations of all members.
-TEST(TcpCollective, BytesGoAlongTheRingBetweenTheOperationsOfAll) {
+TEST_P(Group, BytesGoAlongTheRingBetweenTheOperationsOfAll) {
   for (std::uint32_t size = 2; size <= 4; ++size) {
     run_as_threads(size, [size](Collective& ring) {
       std::vector<std::byte> all(size);
@@ -117,7 +130,7 @@ TEST(TcpCollective, BytesGoAlongTheRingBetweenTheOperationsOfAll) {
   }
 }
 
-TEST(TcpCollective, BytesGoBothWaysAtOnceBetweenTwoMembers) {
+TEST_P(Group, BytesGoBothWaysAtOnceBetweenTwoMembers) {
   run_as_threads(2, [](Collective& ring) {
     const auto sent = bytes_of(ring.rank(), 5000);
     std::vector<std::byte> received(5000);
@@ -132,7 +145,7 @@ TEST(TcpCollective, BytesGoBothWaysAtOnceBetweenTwoMembers) {
   });
 }
 
-TEST(TcpCollective, OneMemberHasNobodyToPassBytesTo) {
+TEST_P(Group, OneMemberHasNobodyToPassBytesTo) {
   run_as_threads(1, [](Collective& ring) {
     std::vector<std::byte> bytes(8);
     EXPECT_FALSE(ring.send_right(bytes));
@@ -140,8 +153,8 @@ TEST(TcpCollective, OneMemberHasNobodyToPassBytesTo) {
   });
 }
 
-TEST(TcpCollective, AMemberThatWaitsForBytesIsReleasedByAbortAndByTheSendersDeath) {
-  ProcessGroup ring(2, [](Collective& r, ProcessGroup::Cell& cell) {
+TEST_P(Group, AMemberThatWaitsForBytesIsReleasedByAbortAndByTheSendersDeath) {
+  ProcessGroup ring(options(), 2, [](Collective& r, ProcessGroup::Cell& cell) {
     std::vector<std::byte> bytes(3'000'000);
     cell.note = 1;
     if (r.rank() == 0) {
@@ -163,7 +176,7 @@ TEST(TcpCollective, AMemberThatWaitsForBytesIsReleasedByAbortAndByTheSendersDeat
   });
 }
 
-TEST(TcpCollective, SumsAreTheSameBitsOnEveryRank) {
+TEST_P(Group, SumsAreTheSameBitsOnEveryRank) {
   std::vector<std::vector<float>> results(3);
   run_as_threads(3, [&](Collective& ring) {
     std::vector<float> values(1001);
@@ -177,9 +190,9 @@ TEST(TcpCollective, SumsAreTheSameBitsOnEveryRank) {
   EXPECT_EQ(results[0], results[2]);
 }
 
-TEST(TcpCollective, SumsAreRightBetweenProcesses) {
+TEST_P(Group, SumsAreRightBetweenProcesses) {
   for (std::uint32_t size : {2U, 3U, 5U}) {
-    ProcessGroup ring(size, [size](Collective& r, ProcessGroup::Cell&) {
+    ProcessGroup ring(options(), size, [size](Collective& r, ProcessGroup::Cell&) {
       auto values = values_of(r.rank(), 300'007);
       for (int i = 0; i < 3; ++i) {
         values = values_of(r.rank(), 300'007);
@@ -191,9 +204,9 @@ TEST(TcpCollective, SumsAreRightBetweenProcesses) {
   }
 }
 
-TEST(TcpCollective, AbortFromAnotherThreadReleasesABlockedCallAtOnce) {
+TEST_P(Group, AbortFromAnotherThreadReleasesABlockedCallAtOnce) {
   for (std::uint32_t size : {2U, 4U}) {
-    auto rings = connect_all(size);
+    auto rings = connect_all(size, options());
 
     std::promise<void> entered;
     std::future<Status> call = std::async(std::launch::async, [&] {
@@ -213,7 +226,7 @@ TEST(TcpCollective, AbortFromAnotherThreadReleasesABlockedCallAtOnce) {
   }
 }
 
-TEST(TcpCollective, AbortBeforeACallIsNotMissed) {
+TEST_P(Group, AbortBeforeACallIsNotMissed) {
   run_as_threads(2, [](Collective& ring) {
     ring.abort();
     std::vector<float> values(10, 1.0F);
@@ -228,9 +241,9 @@ TEST(TcpCollective, AbortBeforeACallIsNotMissed) {
   });
 }
 
-TEST(TcpCollective, AKilledMemberBreaksTheRingAndAbortReleasesEveryone) {
+TEST_P(Group, AKilledMemberBreaksTheRingAndAbortReleasesEveryone) {
   constexpr std::uint32_t kSize = 4;
-  ProcessGroup ring(kSize, [](Collective& r, ProcessGroup::Cell& cell) {
+  ProcessGroup ring(options(), kSize, [](Collective& r, ProcessGroup::Cell& cell) {
     std::vector<float> values(100'000, 1.0F);
     if (!r.allreduce_sum(values)) return 1;
     cell.note = 1;
@@ -254,9 +267,9 @@ TEST(TcpCollective, AKilledMemberBreaksTheRingAndAbortReleasesEveryone) {
   for (std::uint32_t rank : {0U, 1U, 3U}) EXPECT_EQ(ring.exit_code(rank), 0) << rank;
 }
 
-TEST(TcpCollective, AKilledMemberReleasesEvenThoseWhoAreNotItsNeighbours) {
+TEST_P(Group, AKilledMemberReleasesEvenThoseWhoAreNotItsNeighbours) {
   constexpr std::uint32_t kSize = 5;
-  ProcessGroup ring(kSize, [](Collective& r, ProcessGroup::Cell& cell) {
+  ProcessGroup ring(options(), kSize, [](Collective& r, ProcessGroup::Cell& cell) {
     std::vector<float> values(100'000, 1.0F);
     if (!r.allreduce_sum(values)) return 1;
     cell.note = 1;
@@ -272,9 +285,9 @@ TEST(TcpCollective, AKilledMemberReleasesEvenThoseWhoAreNotItsNeighbours) {
   for (std::uint32_t rank : {0U, 1U, 3U, 4U}) EXPECT_EQ(ring.exit_code(rank), 0) << rank;
 }
 
-TEST(TcpCollective, AStoppedMemberIsLeftBehindByAbort) {
+TEST_P(Group, AStoppedMemberIsLeftBehindByAbort) {
   constexpr std::uint32_t kSize = 3;
-  ProcessGroup ring(kSize, [](Collective& r, ProcessGroup::Cell& cell) {
+  ProcessGroup ring(options(), kSize, [](Collective& r, ProcessGroup::Cell& cell) {
     std::vector<float> values(4'000'000, 1.0F);
     cell.note = 1;
     if (r.rank() == 0) {
@@ -296,7 +309,7 @@ TEST(TcpCollective, AStoppedMemberIsLeftBehindByAbort) {
   for (std::uint32_t rank : {1U, 2U}) EXPECT_EQ(ring.exit_code(rank), 0) << rank;
 }
 
-TEST(TcpCollective, MembersThatRunDifferentOperationsGetAnError) {
+TEST_P(Group, MembersThatRunDifferentOperationsGetAnError) {
   run_as_threads(2, [](Collective& group) {
     std::vector<float> values(group.rank() == 0 ? 10 : 11);
     const Status status = group.allreduce_sum(values);
@@ -306,12 +319,13 @@ TEST(TcpCollective, MembersThatRunDifferentOperationsGetAnError) {
 }
 
 // The least of several measurements by each rank, while the messages of `slow` are delayed.
-std::vector<Duration> least_hops(std::uint32_t size, std::uint32_t slow, Duration delay) {
+std::vector<Duration> least_hops(const OptionsOf& options, std::uint32_t size, std::uint32_t slow,
+                                 Duration delay) {
   std::vector<Duration> least(size, Duration::max());
   auto rings = connect_all(size, [&](std::uint32_t rank) {
-    CollectiveOptions options = on_loopback();
-    if (rank == slow) options.send_delay = [delay](std::size_t) { return delay; };
-    return options;
+    CollectiveOptions own = options(rank);
+    if (rank == slow) own.send_delay = [delay](std::size_t) { return delay; };
+    return own;
   });
   in_threads(size, [&](std::uint32_t rank) {
     // The sum is right whatever else the ring does before and after.
@@ -333,9 +347,9 @@ std::vector<Duration> least_hops(std::uint32_t size, std::uint32_t slow, Duratio
   return least;
 }
 
-TEST(RingHops, BothHopsOfAMemberWithASlowLinkAreSlowAndNoOthers) {
+TEST_P(Group, BothHopsOfAMemberWithASlowLinkAreSlowAndNoOthers) {
   for (const std::uint32_t size : {3U, 5U}) {
-    const auto least = least_hops(size, 1, milliseconds(20));
+    const auto least = least_hops(options(), size, 1, milliseconds(20));
     for (std::uint32_t rank = 0; rank < size; ++rank) {
       if (rank < 2) {
         EXPECT_GE(least[rank], milliseconds(20)) << rank << " of " << size;
@@ -346,9 +360,9 @@ TEST(RingHops, BothHopsOfAMemberWithASlowLinkAreSlowAndNoOthers) {
   }
 }
 
-TEST(RingHops, OneOrTwoMembersGiveNothingToCompare) {
+TEST_P(Group, OneOrTwoMembersGiveNothingToCompare) {
   for (const std::uint32_t size : {1U, 2U}) {
-    EXPECT_EQ(least_hops(size, 9, {})[0], Duration::max());
+    EXPECT_EQ(least_hops(options(), size, 9, {})[0], Duration::max());
   }
 }
 

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "trainer/collective/tcp_collective.h"
+#include "trainer/collective/prepare.h"
 
 namespace antdt::trainer {
 
@@ -73,8 +73,33 @@ inline std::vector<std::unique_ptr<Collective>> connect_all(
   throw std::runtime_error("no group could be formed");
 }
 
-inline void run_as_threads(std::uint32_t size, const RankBody& body) {
-  auto rings = connect_all(size);
+// How the members of a group are spread over hosts, and what they may use. Members of one machine
+// stand for those of several: each says that it is on the host of which this has the name.
+struct Layout {
+  std::string name;
+  Backend backend = Backend::kShm;
+  std::string hosts;  // a letter for each rank, again from the beginning for more
+
+  [[nodiscard]] CollectiveOptions options_of(std::uint32_t rank) const {
+    CollectiveOptions options = on_loopback();
+    options.backend = backend;
+    options.host = backend == Backend::kTcp ? "" : std::string(1, hosts[rank % hosts.size()]);
+    return options;
+  }
+};
+inline const std::vector<Layout> kLayouts = {
+    {"Tcp", Backend::kTcp, ""},
+    {"OneHost", Backend::kShm, "a"},
+    {"TwoAndTwo", Backend::kShm, "aabb"},
+    {"ByTurns", Backend::kShm, "ab"},
+    {"ThreeAndOne", Backend::kShm, "aaab"},
+    {"OneOneTwo", Backend::kShm, "abcc"},
+};
+
+inline void run_as_threads(
+    std::uint32_t size, const RankBody& body,
+    const OptionsOf& options = [](std::uint32_t) { return on_loopback(); }) {
+  auto rings = connect_all(size, options);
   in_threads(size, [&](std::uint32_t rank) {
     body(*rings[rank]);
     rings[rank].reset();  // as a member that ends, while others go on
@@ -86,12 +111,14 @@ class ProcessGroup {
  public:
   struct Cell {
     std::atomic<bool> ready = false;
-    char address[64] = {};
+    char address[128] = {};
     std::atomic<int> note = 0;  // for the test's own use
   };
   // `body` returns the process's exit code.
-  ProcessGroup(std::uint32_t size, const std::function<int(Collective&, Cell&)>& body)
+  ProcessGroup(OptionsOf options, std::uint32_t size,
+               const std::function<int(Collective&, Cell&)>& body)
       : size_(size),
+        options_(std::move(options)),
         cells_(static_cast<Cell*>(mmap(nullptr, sizeof(Cell) * size, PROT_READ | PROT_WRITE,
                                        MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
     start(body);
@@ -134,7 +161,7 @@ class ProcessGroup {
     pids_.clear();
   }
   int run(std::uint32_t rank, const std::function<int(Collective&, Cell&)>& body) {
-    auto builder = prepare(rank, size_);
+    auto builder = prepare(rank, size_, options_(rank));
     const std::string own = builder->address();
     own.copy(cells_[rank].address, sizeof(Cell::address) - 1);
     cells_[rank].ready = true;
@@ -148,6 +175,7 @@ class ProcessGroup {
   }
 
   std::uint32_t size_;
+  OptionsOf options_;
   Cell* cells_;
   std::vector<std::optional<pid_t>> pids_;
 };

@@ -1,0 +1,137 @@
+#include "trainer/collective/prepare.h"
+
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/log/log.h"
+#include "trainer/collective/host_groups.h"
+#include "trainer/collective/layered_collective.h"
+#include "trainer/collective/shm/bell.h"
+#include "trainer/collective/shm/host_group.h"
+#include "trainer/collective/shm/host_identity.h"
+#include "trainer/collective/shm/meeting.h"
+#include "trainer/collective/tcp_collective.h"
+#include "trainer/collective/tcp_links.h"
+
+namespace antdt::trainer {
+namespace {
+
+// What a member that can share memory declares.
+struct Sharing {
+  std::string host;
+  shm::Meeting meeting;
+};
+
+class Builder final : public CollectiveBuilder {
+ public:
+  Builder(std::shared_ptr<TcpLinks> links, std::shared_ptr<shm::Bell> bell,
+          std::optional<Sharing> sharing, CollectiveOptions options)
+      : links_(std::move(links)),
+        bell_(std::move(bell)),
+        sharing_(std::move(sharing)),
+        options_(std::move(options)) {}
+
+  [[nodiscard]] std::string address() const override {
+    if (!sharing_) return links_->address();
+    return format_address({links_->address(), sharing_->host, sharing_->meeting.name()});
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Collective>> connect(std::span<const std::string> addresses,
+                                                            const GroupKey& key) override {
+    std::vector<MemberAddress> members;
+    for (const std::string& text : addresses) {
+      ANTDT_TRY(auto member, parse_address(text));
+      members.push_back(std::move(member));
+    }
+    if (members.size() != links_->size()) {
+      return fail(ErrorKind::kInternal, "{} addresses came for {} members", members.size(),
+                  links_->size());
+    }
+    const HostGroups groups = HostGroups::of(members);
+    if (links_->size() > 1) log_info("collective: {}", groups.in_words());
+    return groups.any_shared() ? connect_layers(groups, members, key) : connect_tcp(members, key);
+  }
+
+  void abort() override {
+    links_->abort();
+    bell_->abort();
+  }
+
+ private:
+  [[nodiscard]] Status connect_links(const std::vector<std::uint32_t>& peers,
+                                     const std::vector<MemberAddress>& members,
+                                     const GroupKey& key) {
+    std::vector<std::string> addresses;
+    for (const MemberAddress& member : members) addresses.push_back(member.tcp);
+    return links_->connect(peers, addresses, key);
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Collective>> connect_tcp(
+      const std::vector<MemberAddress>& members, const GroupKey& key) {
+    std::vector<std::uint32_t> all(links_->size());
+    std::iota(all.begin(), all.end(), 0U);
+    ANTDT_RETURN_IF_ERROR(
+        connect_links(TcpCollective::peers_among(links_->rank(), all), members, key));
+    return std::make_unique<TcpCollective>(links_, std::move(all));
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Collective>> connect_layers(
+      const HostGroups& groups, const std::vector<MemberAddress>& members, const GroupKey& key) {
+    const std::uint32_t rank = links_->rank();
+    const auto& here = groups.ranks_on(groups.place_of(rank).host);
+    LayeredCollective::Parts parts{groups, nullptr, bell_, links_};
+    if (here.size() > 1) {
+      std::vector<std::string> names;
+      for (const MemberAddress& member : members) names.push_back(member.name);
+      // Proofs for one kind of connection are worth nothing on the other.
+      const GroupKey here_key{key.secret.derive("shared memory"), key.job, key.generation};
+      ANTDT_TRY(auto mates, sharing_->meeting.meet(
+                                {here_key, rank, links_->size(), options_.encrypt}, here, names,
+                                {options_.connect_timeout, options_.operation_timeout}));
+      parts.host = std::make_unique<shm::HostGroup>(std::move(mates), options_.send_delay);
+    }
+    ANTDT_RETURN_IF_ERROR(connect_links(LayeredCollective::tcp_peers(groups, rank), members, key));
+    return std::make_unique<LayeredCollective>(std::move(parts));
+  }
+
+  const std::shared_ptr<TcpLinks> links_;
+  const std::shared_ptr<shm::Bell> bell_;
+  std::optional<Sharing> sharing_;
+  const CollectiveOptions options_;
+};
+
+Result<Sharing> begin_sharing(const std::string& host, const std::shared_ptr<shm::Bell>& bell) {
+  std::string identity = host;
+  if (identity.empty()) {
+    ANTDT_TRY(identity, own_host_identity());
+  }
+  ANTDT_TRY(auto meeting, shm::Meeting::listen(bell));
+  return Sharing{std::move(identity), std::move(meeting)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CollectiveBuilder>> prepare_collective(std::uint32_t rank,
+                                                              std::uint32_t size,
+                                                              const CollectiveOptions& options) {
+  ANTDT_TRY(auto links, TcpLinks::listen(rank, size, options));
+  ANTDT_TRY(auto bell, shm::Bell::make());
+  std::optional<Sharing> sharing;
+  if (options.backend != Backend::kTcp && size > 1) {
+    auto begun = begin_sharing(options.host, bell);
+    if (!begun && options.backend == Backend::kShm) {
+      return fail(begun.error().kind,
+                  "this worker cannot share memory as trainer.collective = \"shm\" asks: {}; set "
+                  "it to \"auto\" or \"tcp\"",
+                  begun.error().message);
+    }
+    if (!begun) log_warn("this worker shares no memory with others: {}", begun.error().message);
+    if (begun) sharing.emplace(std::move(*begun));
+  }
+  return std::make_unique<Builder>(std::move(links), std::move(bell), std::move(sharing), options);
+}
+
+}  // namespace antdt::trainer

@@ -293,6 +293,7 @@ struct Status {
   std::string job = {};
   std::string state = {};
   std::uint64_t generation = 0;
+  std::string collective = {};  // what carries the bytes between its members; empty: not known
   std::uint64_t lineage = 0;
   std::uint64_t incarnation = 0;
   std::uint64_t epoch = 0;  // the present epoch, from 0
@@ -330,6 +331,7 @@ struct Status {
     v("job", m.job);
     v("state", m.state);
     v("generation", m.generation);
+    v.later("collective", m.collective);
     v("lineage", m.lineage);
     v("incarnation", m.incarnation);
     v("epoch", m.epoch);

@@ -138,19 +138,26 @@ struct Form {
 // The member's address for the others, in the format of its collective.
 struct Address {
   std::string at;
-  ANTDT_MESSAGE("address") { v("at", m.at); }
+  // Who may share memory with it, and how they reach it. Empty: a trainer of an earlier release.
+  std::string sharing = {};
+  ANTDT_MESSAGE("address") {
+    v("at", m.at);
+    v("sharing", m.sharing);
+  }
 };
 
 struct RosterMember {
   WorkerId worker;
   std::uint32_t rank = 0;
   std::string host;
-  std::string at;  // its address
+  std::string at;            // its address
+  std::string sharing = {};  // as in Address
   ANTDT_PART {
     v("worker", m.worker);
     v("rank", m.rank);
     v("host", m.host);
     v("at", m.at);
+    v("sharing", m.sharing);
   }
 };
 
@@ -210,12 +217,15 @@ struct Ready {
   std::uint64_t phase = 0;
   std::vector<MemberPlace> places;
   StepHistory history{};
+  // What carries the bytes between members, in words; empty: the member does not say.
+  std::string collective = {};
   ANTDT_MESSAGE("ready") {
     v("step", m.step);
     v("state_hash", m.state_hash);
     v("phase", m.phase);
     v("places", m.places);
     v("history", m.history);
+    v("collective", m.collective);
   }
 };
 

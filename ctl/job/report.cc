@@ -201,6 +201,7 @@ report::Status status_of(const JobReport& r) {
   report::Status out{.job = r.job,
                      .state = std::string(name_of(r.state)),
                      .generation = r.generation.value,
+                     .collective = r.collective,
                      .lineage = r.lineage.value,
                      .incarnation = r.incarnation.value,
                      .epoch = r.epoch,

@@ -119,6 +119,7 @@ struct JobReport {
   std::string job;
   JobState state{};
   Generation generation;
+  std::string collective = {};  // what carries the bytes between its members; empty: not known
   Lineage lineage;
   Incarnation incarnation;
   std::uint32_t epoch = 0;  // the present epoch, from 0

@@ -215,6 +215,7 @@ JobReport report_of(const Parts& parts) {
   r.state = parts.lifecycle.state();
   r.generation = parts.group.generation();
   r.lineage = parts.membership.lineage();
+  r.collective = parts.membership.collective();
   r.incarnation = parts.config.incarnation;
   r.epochs = epochs;
   r.epoch = std::min(phase.epoch.value, epochs > 0 ? epochs - 1 : 0);

@@ -53,6 +53,7 @@ struct WorkerJoined {
 struct GenerationSettled {
   Generation generation;
   std::vector<Member> members;
+  std::string collective = {};  // what carries the bytes between them, in words; empty: not known
 };
 struct GenerationEnded {};  // the generation's members are to join again
 // Bytes of a checkpoint were written to a disk or copied to another host.

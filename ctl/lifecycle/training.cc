@@ -46,8 +46,10 @@ void Training::on(const GenerationSettled& e) {
   }
   if (life_.incidents.is_open()) life_.incidents.end(life_.seconds());
   out_.emplace_back(PersistImage{});
-  out_.emplace_back(WriteNote{"generation", fmt::format("generation {} is settled: {} workers",
-                                                        e.generation, e.members.size())});
+  out_.emplace_back(WriteNote{
+      "generation",
+      fmt::format("generation {} is settled: {} workers{}{}", e.generation, e.members.size(),
+                  e.collective.empty() ? "" : ", collective: ", e.collective)});
   if (life_.stopping()) return;
   if (life_.phases.number() == 0) return open_phase(1);
   // The run is resumed after the last incarnation had already gone back to a checkpoint.

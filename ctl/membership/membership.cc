@@ -20,8 +20,8 @@ SharedRoster roster_of(const MemberList& members,
   auto list = std::make_shared<std::vector<wire::RosterMember>>();
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
     const ExpectedMember& e = members.at(rank);
-    list->push_back(
-        {e.member.worker, static_cast<std::uint32_t>(rank), e.host, addresses.at(e.member).at});
+    list->push_back({e.member.worker, static_cast<std::uint32_t>(rank), e.host,
+                     addresses.at(e.member).at, addresses.at(e.member).sharing});
   }
   return {std::move(list)};
 }
@@ -416,12 +416,14 @@ void Membership::settle(Effects& out) {
     return;
   }
   const wire::Ready& state = ready_.state();
-  SettleGeneration settled{generation_, state.step, members_.all(), state.phase, {}};
+  SettleGeneration settled{generation_, state.step, members_.all(),
+                           state.phase, {},         state.collective};
   for (const wire::MemberPlace& place : state.places) {
     const Member* const old = base_members_.attempt_of(place.worker);
     if (old == nullptr) continue;
     settled.places.push_back({*old, place.place, suspects_.contains(*old)});
   }
+  collective_ = state.collective;
   state_ = State::kSettled;
   since_ = now_;
   failed_formations_ = 0;

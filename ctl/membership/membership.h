@@ -73,6 +73,9 @@ class Membership {
   [[nodiscard]] bool settled() const { return state_ == State::kSettled; }
   [[nodiscard]] Generation generation() const { return generation_; }
   [[nodiscard]] Lineage lineage() const { return lineage_; }
+  // What carried the bytes between the members of the last generation that settled, in words;
+  // empty after restore().
+  [[nodiscard]] const std::string& collective() const { return collective_; }
   // The settled generation whose training state goes on; 0: none.
   [[nodiscard]] Generation base() const { return base_; }
   // By rank: the members of the generation that is settled or forming, otherwise those of the base.
@@ -125,6 +128,7 @@ class Membership {
   Generation base_;
   MemberList base_members_;
   Lineage lineage_{1};
+  std::string collective_;
   std::string restore_;
   MemberList expected_;  // in the order in which they would get ranks
   MemberList members_;

@@ -111,6 +111,7 @@ struct SettleGeneration {
   std::vector<ExpectedMember> members;  // by rank
   std::uint64_t phase = 0;              // the phase to which `places` belong
   std::vector<BasePlace> places;
+  std::string collective = {};  // what carries the bytes between members, in words
 };
 struct SendRegroup {
   Generation generation;

@@ -54,6 +54,7 @@ class Checker {
     backup_workers();
     staleness();
     embedding_gradients();
+    collective();
     hosts();
     ports();
     encrypt();
@@ -394,6 +395,19 @@ class Checker {
                     t.sync));
     unless(t.momentum == 0, {"trainer.embedding_gradients", "trainer.momentum"},
            "\"sparse\" goes with no momentum: remove that, or use adagrad or adam");
+  }
+
+  void collective() {
+    const TrainerSection& t = c_.trainer;
+    if (t.collective == "auto") return;
+    unless(is_sync(SyncStrategy::kAllReduce), {"trainer.collective", "trainer.sync"},
+           fmt::format("is for trainer.sync = \"allreduce\", not \"{}\", under which workers send "
+                       "each other nothing: remove it",
+                       t.sync));
+    const std::string& protocol = c_.roles.worker.protocol;
+    unless(speaks(protocol, Protocol::kAntdt), {"trainer.collective", "roles.worker.protocol"},
+           fmt::format("a program of protocol \"{}\" makes its connections itself: remove it",
+                       protocol));
   }
 
   void staleness() {

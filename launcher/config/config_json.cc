@@ -101,6 +101,7 @@ void fields(Of<BatchSection> auto& m, auto&& v) {
 void fields(Of<TrainerSection> auto& m, auto&& v) {
   v("model", m.model);
   v("sync", m.sync);
+  v("collective", m.collective);
   v("backup_workers", m.backup_workers);
   v("staleness", m.staleness);
   v("optimizer", m.optimizer);

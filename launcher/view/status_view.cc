@@ -163,6 +163,7 @@ bool is_notable(const EventView& event) {
 std::vector<std::string> live_block(const report::Status& s, const std::vector<EventView>& events,
                                     std::size_t width) {
   std::vector<std::string> lines = {progress_line(s)};
+  if (!s.collective.empty()) lines.push_back("collective: " + s.collective);
   if (!s.message.empty()) lines.push_back(s.message);
   if (!s.waiting_for.empty()) lines.push_back("waiting for " + s.waiting_for);
   if (!s.solution_trouble.empty()) lines.push_back("nobody decides: " + s.solution_trouble);

@@ -68,7 +68,8 @@ RingSeat::Answer RingSeat::perform(const worker::AbandonStep&) {
 RingSeat::Answer RingSeat::perform(const worker::BuildCollective& effect) {
   worker_.end_of_generation().begin(effect.generation);
   rank_ = effect.rank;
-  return worker::CollectiveBuilt{fmt::format("{}:{}", worker_.member().worker, effect.generation)};
+  return worker::CollectiveBuilt{
+      {fmt::format("{}:{}", worker_.member().worker, effect.generation)}};
 }
 
 RingSeat::Answer RingSeat::perform(const worker::ConnectCollective& effect) {

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "core/os/fs.h"
-#include "trainer/collective/listen_address.h"
 #include "trainer/collective/prepare.h"
+#include "trainer/loop/collective_options.h"
 #include "trainer/loop/own_device.h"
 
 namespace antdt::capi {
@@ -38,11 +38,9 @@ Result<std::unique_ptr<Member>> Member::open(const Settings& settings) {
   const SignalsBlocked no_signals;
   ANTDT_TRY(Connection connection, connect(settings, true));
   const trainer::TrainerConfig& config = connection.config;
-  ANTDT_TRY(auto ring, trainer::listen_options(config.hosts, config.interface, config.ports));
-  ring.encrypt = config.encrypt;
   ANTDT_TRY(trainer::Injected injected,
             injected_into(*connection.clock, *connection.client, connection.in_job));
-  ring.send_delay = [link = injected.link()](std::size_t bytes) { return link->delay(bytes); };
+  ANTDT_TRY(auto ring, trainer::collective_options(config, injected.link()));
   const auto make = [ring](std::uint32_t rank, std::uint32_t size) {
     return trainer::prepare_collective(rank, size, ring);
   };

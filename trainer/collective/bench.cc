@@ -22,7 +22,8 @@ namespace {
 // Memory shared by the ranks: their addresses, and rank 0's result.
 struct Cell {
   std::atomic<bool> ready = false;
-  char address[128] = {};
+  char address[64] = {};
+  char sharing[128] = {};
 };
 struct Shared {
   std::atomic<bool> failed = false;
@@ -50,16 +51,17 @@ Result<std::unique_ptr<Collective>> form(std::uint32_t rank, const AllreduceBenc
   CollectiveOptions options{.hostname = "127.0.0.1", .interface = "", .encrypt = bench.encrypt};
   options.backend = bench.backend;
   ANTDT_TRY(const auto builder, prepare_collective(rank, size, options));
-  const std::string own = builder->address();
-  own.copy(cells[rank].address, sizeof(Cell::address) - 1);
+  const MemberAddress own = builder->address();
+  own.at.copy(cells[rank].address, sizeof(Cell::address) - 1);
+  own.sharing.copy(cells[rank].sharing, sizeof(Cell::sharing) - 1);
   cells[rank].ready = true;
-  std::vector<std::string> addresses;
+  std::vector<MemberAddress> addresses;
   for (std::uint32_t peer = 0; peer < size; ++peer) {
     while (!cells[peer].ready) {
       if (shared.failed) return fail(ErrorKind::kAborted, "another rank failed");
       std::this_thread::yield();
     }
-    addresses.emplace_back(cells[peer].address);
+    addresses.push_back({cells[peer].address, cells[peer].sharing});
   }
   return builder->connect(addresses, GroupKey{});
 }

@@ -51,9 +51,18 @@ class Collective {
   // comparison. Errors as above.
   [[nodiscard]] virtual Result<std::optional<Duration>> measure_hop() { return std::nullopt; }
 
+  // What carries the bytes: "shm (4 members of 1 host)", "tcp (2 members)". "" if that says
+  // nothing.
+  [[nodiscard]] virtual std::string description() const { return {}; }
+
   // Ends a call in progress and every later one with kAborted, at once and whatever the other
   // members do. From any thread, any number of times.
   virtual void abort() = 0;
+};
+
+struct MemberAddress {
+  std::string at;       // for tcp: "10.0.0.7:29400"; empty for size 1
+  std::string sharing;  // with whom it may share memory (host_groups.h); empty: it cannot tell
 };
 
 // A member that listens for the others before they are connected. Used once.
@@ -65,14 +74,14 @@ class CollectiveBuilder {
  public:
   virtual ~CollectiveBuilder() = default;
 
-  // The address at which the others reach this member; empty for size 1.
-  [[nodiscard]] virtual std::string address() const = 0;
+  // Where the others reach this member.
+  [[nodiscard]] virtual MemberAddress address() const = 0;
 
   // `addresses`: those of all members, by rank. Blocks until the members with which this one
   // exchanges messages are connected. kRefused if one is not a member or has another rank; kIo if
   // one cannot be reached; kAborted after abort().
   [[nodiscard]] virtual Result<std::unique_ptr<Collective>> connect(
-      std::span<const std::string> addresses, const GroupKey& key) = 0;
+      std::span<const MemberAddress> addresses, const GroupKey& key) = 0;
 
   // Ends a connect() in progress, from any thread.
   virtual void abort() = 0;

@@ -5,40 +5,31 @@
 
 namespace antdt::trainer {
 
-std::string format_address(const MemberAddress& address) {
-  if (address.host.empty()) return address.tcp;
-  return fmt::format("{};{};{}", address.tcp, address.host, address.name);
+std::string to_text(const Sharing& sharing) {
+  return fmt::format("{} {}", sharing.host, sharing.name);
 }
 
-Result<MemberAddress> parse_address(const std::string& text) {
-  const std::size_t first = text.find(';');
-  if (first == std::string::npos) return MemberAddress{text, {}, {}};
-  const std::size_t second = text.find(';', first + 1);
-  MemberAddress address{text.substr(0, first), {}, {}};
-  if (second != std::string::npos) {
-    address.host = text.substr(first + 1, second - first - 1);
-    address.name = text.substr(second + 1);
-  }
-  const bool whole =
-      !address.host.empty() && !address.name.empty() && address.name.find(';') == std::string::npos;
-  if (whole) return address;
-  return fail(ErrorKind::kCorrupt, "'{}' is not the address of a member", text);
+Result<Sharing> parse_sharing(const std::string& text) {
+  const std::size_t space = text.find(' ');
+  const bool whole = space != std::string::npos && space > 0 && space + 1 < text.size() &&
+                     text.find(' ', space + 1) == std::string::npos;
+  if (whole) return Sharing{text.substr(0, space), text.substr(space + 1)};
+  return fail(ErrorKind::kCorrupt, "'{}' does not say on which host a member is", text);
 }
 
-HostGroups HostGroups::of(std::span<const MemberAddress> members) {
+HostGroups HostGroups::of(std::span<const std::string> hosts) {
   HostGroups groups;
-  std::map<std::string, std::uint32_t> open;  // hosts with room for another member
-  for (std::uint32_t rank = 0; rank < members.size(); ++rank) {
-    const std::string& host = members[rank].host;
-    const auto found = open.find(host);
+  const bool all_say = std::ranges::find(hosts, std::string()) == hosts.end();
+  std::map<std::string, std::uint32_t> newest;  // the group of a host that others join
+  for (std::uint32_t rank = 0; rank < hosts.size(); ++rank) {
+    const auto found = newest.find(hosts[rank]);
     const bool joins =
-        !host.empty() && found != open.end() && groups.ranks_[found->second].size() < kMostMembers;
+        all_say && found != newest.end() && groups.ranks_[found->second].size() < kMostMembers;
+    const auto at = joins ? found->second : static_cast<std::uint32_t>(groups.ranks_.size());
     if (!joins) {
-      open[host] = static_cast<std::uint32_t>(groups.ranks_.size());
+      newest[hosts[rank]] = at;
       groups.ranks_.emplace_back();
     }
-    const std::uint32_t at =
-        joins ? found->second : static_cast<std::uint32_t>(groups.ranks_.size() - 1);
     groups.places_.push_back({at, static_cast<std::uint32_t>(groups.ranks_[at].size())});
     groups.ranks_[at].push_back(rank);
   }
@@ -52,7 +43,6 @@ std::vector<std::uint32_t> HostGroups::leaders() const {
 }
 
 std::string HostGroups::in_words() const {
-  if (!any_shared()) return fmt::format("tcp ({} members)", members());
   if (hosts() == 1) return fmt::format("shm ({} members of 1 host)", members());
   return fmt::format("shm and tcp ({} members of {} hosts)", members(), hosts());
 }

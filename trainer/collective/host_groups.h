@@ -1,8 +1,8 @@
 // Which members of a group share a host. Pure.
 //
-// Each member publishes an address for the others. In addition to where it listens for tcp, it may
-// declare on which host it is and where members of that host reach it. Every member decides from
-// the same addresses, so all of them come to the same groups, and nobody falls back to tcp alone.
+// Beside its address for tcp each member publishes on which host it is and how members of that host
+// reach it. Every member decides from the same words of all, so all come to the same groups, and
+// nobody falls back to tcp alone. If any member publishes nothing, the whole group uses tcp.
 #pragma once
 
 #include <cstddef>
@@ -15,25 +15,24 @@
 
 namespace antdt::trainer {
 
-struct MemberAddress {
-  std::string tcp;   // "10.0.0.7:29400"
-  std::string host;  // host identity; empty: it shares memory with nobody
-  std::string name;  // name of its abstract unix socket; only with a host
+// MemberAddress::sharing, "HOST NAME"; neither has a space.
+struct Sharing {
+  std::string host;  // host identity: members with the same one can share memory
+  std::string name;  // name of its abstract unix socket
 };
-
-// "10.0.0.7:29400", or "10.0.0.7:29400;HOST;NAME". No part contains a semicolon.
-[[nodiscard]] std::string format_address(const MemberAddress& address);
+[[nodiscard]] std::string to_text(const Sharing& sharing);
 // kCorrupt, which names the text.
-[[nodiscard]] Result<MemberAddress> parse_address(const std::string& text);
+[[nodiscard]] Result<Sharing> parse_sharing(const std::string& text);
 
-// The members, by rank, of each host. A member that declared no host is alone on one.
+// The members, by rank, of each host.
 class HostGroups {
  public:
   // The most members of one group: each has a connection to every other. A host with more of them
   // counts as several hosts.
   static constexpr std::size_t kMostMembers = 64;
 
-  [[nodiscard]] static HostGroups of(std::span<const MemberAddress> members);
+  // `hosts` by rank. If any is empty, each member is alone on its host.
+  [[nodiscard]] static HostGroups of(std::span<const std::string> hosts);
 
   struct Place {
     std::uint32_t host = 0;   // index of its host, by the lowest rank on each
@@ -50,7 +49,7 @@ class HostGroups {
   [[nodiscard]] std::vector<std::uint32_t> leaders() const;
   // Whether any two members share a host.
   [[nodiscard]] bool any_shared() const { return hosts() < members(); }
-  // "shm (4 members of 1 host)", "shm and tcp (4 members of 2 hosts)", "tcp (4 members)".
+  // "shm (4 members of 1 host)", "shm and tcp (4 members of 2 hosts)"; only with any_shared().
   [[nodiscard]] std::string in_words() const;
 
  private:

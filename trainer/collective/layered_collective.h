@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/result.h"
@@ -53,6 +54,7 @@ class LayeredCollective final : public Collective, private Neighbours {
   [[nodiscard]] Status send_right(std::span<const std::byte> bytes) override;
   [[nodiscard]] Status receive_left(std::span<std::byte> bytes) override;
   [[nodiscard]] Result<std::optional<Duration>> measure_hop() override;
+  [[nodiscard]] std::string description() const override { return groups_.in_words(); }
 
  private:
   template <class T>

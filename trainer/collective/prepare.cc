@@ -19,8 +19,7 @@
 namespace antdt::trainer {
 namespace {
 
-// What a member that can share memory declares.
-struct Sharing {
+struct Local {  // what a member that can share memory has
   std::string host;
   shm::Meeting meeting;
 };
@@ -28,31 +27,35 @@ struct Sharing {
 class Builder final : public CollectiveBuilder {
  public:
   Builder(std::shared_ptr<TcpLinks> links, std::shared_ptr<shm::Bell> bell,
-          std::optional<Sharing> sharing, CollectiveOptions options)
+          std::optional<Local> local, CollectiveOptions options)
       : links_(std::move(links)),
         bell_(std::move(bell)),
-        sharing_(std::move(sharing)),
+        local_(std::move(local)),
         options_(std::move(options)) {}
 
-  [[nodiscard]] std::string address() const override {
-    if (!sharing_) return links_->address();
-    return format_address({links_->address(), sharing_->host, sharing_->meeting.name()});
+  [[nodiscard]] MemberAddress address() const override {
+    if (!local_) return {links_->address(), {}};
+    return {links_->address(), to_text({local_->host, local_->meeting.name()})};
   }
 
-  [[nodiscard]] Result<std::unique_ptr<Collective>> connect(std::span<const std::string> addresses,
-                                                            const GroupKey& key) override {
-    std::vector<MemberAddress> members;
-    for (const std::string& text : addresses) {
-      ANTDT_TRY(auto member, parse_address(text));
-      members.push_back(std::move(member));
+  [[nodiscard]] Result<std::unique_ptr<Collective>> connect(
+      std::span<const MemberAddress> addresses, const GroupKey& key) override {
+    std::vector<Sharing> sharing(addresses.size());
+    std::vector<std::string> hosts;
+    for (std::size_t rank = 0; rank < addresses.size(); ++rank) {
+      const std::string& text = addresses[rank].sharing;
+      if (local_ && !text.empty()) {
+        ANTDT_TRY(sharing[rank], parse_sharing(text));
+      }
+      hosts.push_back(sharing[rank].host);
     }
-    if (members.size() != links_->size()) {
-      return fail(ErrorKind::kInternal, "{} addresses came for {} members", members.size(),
+    if (hosts.size() != links_->size()) {
+      return fail(ErrorKind::kInternal, "{} addresses came for {} members", hosts.size(),
                   links_->size());
     }
-    const HostGroups groups = HostGroups::of(members);
-    if (links_->size() > 1) log_info("collective: {}", groups.in_words());
-    return groups.any_shared() ? connect_layers(groups, members, key) : connect_tcp(members, key);
+    const HostGroups groups = HostGroups::of(hosts);
+    return groups.any_shared() ? connect_layers(groups, sharing, addresses, key)
+                               : connect_tcp(addresses, key);
   }
 
   void abort() override {
@@ -62,15 +65,14 @@ class Builder final : public CollectiveBuilder {
 
  private:
   [[nodiscard]] Status connect_links(const std::vector<std::uint32_t>& peers,
-                                     const std::vector<MemberAddress>& members,
-                                     const GroupKey& key) {
+                                     std::span<const MemberAddress> members, const GroupKey& key) {
     std::vector<std::string> addresses;
-    for (const MemberAddress& member : members) addresses.push_back(member.tcp);
+    for (const MemberAddress& member : members) addresses.push_back(member.at);
     return links_->connect(peers, addresses, key);
   }
 
   [[nodiscard]] Result<std::unique_ptr<Collective>> connect_tcp(
-      const std::vector<MemberAddress>& members, const GroupKey& key) {
+      std::span<const MemberAddress> members, const GroupKey& key) {
     std::vector<std::uint32_t> all(links_->size());
     std::iota(all.begin(), all.end(), 0U);
     ANTDT_RETURN_IF_ERROR(
@@ -79,16 +81,17 @@ class Builder final : public CollectiveBuilder {
   }
 
   [[nodiscard]] Result<std::unique_ptr<Collective>> connect_layers(
-      const HostGroups& groups, const std::vector<MemberAddress>& members, const GroupKey& key) {
+      const HostGroups& groups, const std::vector<Sharing>& sharing,
+      std::span<const MemberAddress> members, const GroupKey& key) {
     const std::uint32_t rank = links_->rank();
     const auto& here = groups.ranks_on(groups.place_of(rank).host);
     LayeredCollective::Parts parts{groups, nullptr, bell_, links_};
     if (here.size() > 1) {
       std::vector<std::string> names;
-      for (const MemberAddress& member : members) names.push_back(member.name);
+      for (const Sharing& other : sharing) names.push_back(other.name);
       // Proofs for one kind of connection are worth nothing on the other.
       const GroupKey here_key{key.secret.derive("shared memory"), key.job, key.generation};
-      ANTDT_TRY(auto mates, sharing_->meeting.meet(
+      ANTDT_TRY(auto mates, local_->meeting.meet(
                                 {here_key, rank, links_->size(), options_.encrypt}, here, names,
                                 {options_.connect_timeout, options_.operation_timeout}));
       parts.host = std::make_unique<shm::HostGroup>(std::move(mates), options_.send_delay);
@@ -99,17 +102,17 @@ class Builder final : public CollectiveBuilder {
 
   const std::shared_ptr<TcpLinks> links_;
   const std::shared_ptr<shm::Bell> bell_;
-  std::optional<Sharing> sharing_;
+  std::optional<Local> local_;
   const CollectiveOptions options_;
 };
 
-Result<Sharing> begin_sharing(const std::string& host, const std::shared_ptr<shm::Bell>& bell) {
+Result<Local> begin_sharing(const std::string& host, const std::shared_ptr<shm::Bell>& bell) {
   std::string identity = host;
   if (identity.empty()) {
     ANTDT_TRY(identity, own_host_identity());
   }
   ANTDT_TRY(auto meeting, shm::Meeting::listen(bell));
-  return Sharing{std::move(identity), std::move(meeting)};
+  return Local{std::move(identity), std::move(meeting)};
 }
 
 }  // namespace
@@ -119,7 +122,7 @@ Result<std::unique_ptr<CollectiveBuilder>> prepare_collective(std::uint32_t rank
                                                               const CollectiveOptions& options) {
   ANTDT_TRY(auto links, TcpLinks::listen(rank, size, options));
   ANTDT_TRY(auto bell, shm::Bell::make());
-  std::optional<Sharing> sharing;
+  std::optional<Local> local;
   if (options.backend != Backend::kTcp && size > 1) {
     auto begun = begin_sharing(options.host, bell);
     if (!begun && options.backend == Backend::kShm) {
@@ -129,9 +132,9 @@ Result<std::unique_ptr<CollectiveBuilder>> prepare_collective(std::uint32_t rank
                   begun.error().message);
     }
     if (!begun) log_warn("this worker shares no memory with others: {}", begun.error().message);
-    if (begun) sharing.emplace(std::move(*begun));
+    if (begun) local.emplace(std::move(*begun));
   }
-  return std::make_unique<Builder>(std::move(links), std::move(bell), std::move(sharing), options);
+  return std::make_unique<Builder>(std::move(links), std::move(bell), std::move(local), options);
 }
 
 }  // namespace antdt::trainer

@@ -186,6 +186,10 @@ Result<std::optional<Duration>> TcpCollective::measure_hop() {
   return trainer::measure_hop(rank(), size(), *this);
 }
 
+std::string TcpCollective::description() const {
+  return size() == 1 ? std::string() : fmt::format("tcp ({} members)", size());
+}
+
 Status TcpCollective::send_to(Side side, std::span<const std::byte> bytes) {
   ANTDT_RETURN_IF_ERROR(links_->send(neighbour(side), bytes));
   return links_->flush();

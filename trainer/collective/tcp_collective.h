@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/clock.h"
@@ -49,6 +50,7 @@ class TcpCollective final : public Collective, private Neighbours {
   [[nodiscard]] Status send_right(std::span<const std::byte> bytes) override;
   [[nodiscard]] Status receive_left(std::span<std::byte> bytes) override;
   [[nodiscard]] Result<std::optional<Duration>> measure_hop() override;
+  [[nodiscard]] std::string description() const override;
 
  private:
   [[nodiscard]] Status send_to(Side side, std::span<const std::byte> bytes) override;

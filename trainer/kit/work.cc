@@ -4,11 +4,11 @@
 
 #include "core/os/fs.h"
 #include "core/transport/socket.h"
-#include "trainer/collective/listen_address.h"
 #include "trainer/collective/prepare.h"
 #include "trainer/data/dataset.h"
 #include "trainer/emulated/pace.h"
 #include "trainer/kit/maker.h"
+#include "trainer/loop/collective_options.h"
 #include "trainer/loop/member_driver.h"
 #include "trainer/loop/own_device.h"
 #include "trainer/loop/ps_driver.h"
@@ -60,12 +60,9 @@ Result<int> work_in_a_collective(const Worker& worker) {
   ANTDT_TRY(const auto engine,
             worker.maker.engine(worker.train.reader->shape(), [&] { return pace_of(worker); }));
   ANTDT_RETURN_IF_ERROR(worker.maker.options_read());
-  ANTDT_TRY(auto ring, trainer::listen_options(worker.config.hosts, worker.config.interface,
-                                               worker.config.ports));
-  ring.encrypt = worker.config.encrypt;
   data::Prefetcher prefetcher(worker.take());
   ANTDT_TRY(trainer::Injected injected, injected_into(worker));
-  ring.send_delay = [link = injected.link()](std::size_t bytes) { return link->delay(bytes); };
+  ANTDT_TRY(auto ring, trainer::collective_options(worker.config, injected.link()));
   trainer::GenerationGuard guard;
   trainer::MemberDriver::Parts parts{worker.train.reader.get(), worker.eval.reader.get(),
                                      worker.identity(),

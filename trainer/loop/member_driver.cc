@@ -127,7 +127,8 @@ Input MemberDriver::perform(const worker::BuildCollective& effect) {
   if (!made) return broke(made.error());
   builder_ = std::move(*made);
   tools_.guard.hold(builder_);
-  return worker::CollectiveBuilt{builder_->address()};
+  MemberAddress own = builder_->address();
+  return worker::CollectiveBuilt{{std::move(own.at), std::move(own.sharing)}};
 }
 
 Input MemberDriver::perform(const worker::ConnectCollective& effect) {
@@ -138,15 +139,19 @@ Input MemberDriver::perform(const worker::ConnectCollective& effect) {
         "other: install the same release of AntDT on all hosts",
         machine_.generation())};
   }
-  std::vector<std::string> addresses;
-  for (const wire::RosterMember& member : effect.members) addresses.push_back(member.at);
+  std::vector<MemberAddress> addresses;
+  for (const wire::RosterMember& member : effect.members) {
+    addresses.push_back({member.at, member.sharing});
+  }
   auto connected =
       builder_->connect(addresses, {*secret, tools_.client.job(), machine_.generation()});
   builder_.reset();
   if (!connected) return broke(connected.error());
   collective_ = std::move(*connected);
   tools_.guard.hold(collective_);
-  return worker::CollectiveConnected{};
+  const std::string collective = collective_->description();
+  if (!collective.empty()) log_info("collective: {}", collective);
+  return worker::CollectiveConnected{collective};
 }
 
 // ------------------------------------------------------------------- the training state

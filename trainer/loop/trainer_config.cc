@@ -1,5 +1,7 @@
 #include "trainer/loop/trainer_config.h"
 
+#include <algorithm>
+
 #include "core/drill/drill_json.h"
 #include "core/schema/job_reader.h"
 
@@ -30,8 +32,13 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json) {
   job.read("cluster.interface", config.interface);
   job.read("cluster.ports", config.ports);
   job.read("cluster.encrypt", config.encrypt);
+  job.read("trainer.collective", config.collective);
   ANTDT_RETURN_IF_ERROR(job.status());
   ANTDT_TRY(config.emulation, drill::parse_emulation(config_json));
+  ANTDT_TRY(const auto rules, drill::parse_rules(config_json));
+  config.slows_links = std::ranges::any_of(rules, [](const drill::Rule& rule) {
+    return rule.latency != Duration{} || rule.bandwidth != 0;
+  });
   if (config.threads == 0) {
     return fail(ErrorKind::kUsage, "trainer.threads is 0: it must be at least 1");
   }

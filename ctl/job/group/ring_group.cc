@@ -192,7 +192,8 @@ void RingGroup::on(const SettlePlanned& e, Work& work) {
               wire::Settle{e.settled.step, parts_.controlling.plan_of(m.worker)});
   }
   parts_.watching.expect_steps(work);
-  work.then(lifecycle::GenerationSettled{e.settled.generation, std::move(members)});
+  work.then(
+      lifecycle::GenerationSettled{e.settled.generation, std::move(members), e.settled.collective});
 }
 
 // ---------------------------------------------------------------- the trained model

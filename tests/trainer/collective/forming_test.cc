@@ -67,7 +67,7 @@ TEST(TcpCollective, StrangersThatDialDoNoHarm) {
   auto builders = prepare_all(3);
   std::vector<OwnedFd> strangers;
   const auto dial = [&](const std::string& words) {
-    auto fd = start_to_connect(builders[1]->address());
+    auto fd = start_to_connect(builders[1]->address().at);
     ASSERT_TRUE(fd) << fd.error().message;
     pollfd writable{fd->get(), POLLOUT, 0};
     ASSERT_EQ(poll(&writable, 1, -1), 1);
@@ -124,7 +124,7 @@ TEST(TcpCollective, AFloodOfStrangersCostsNobodyAPlace) {
         Handshake::dialling(wrong, 2, crypto::Nonce{}).opening().substr(0, 40),
         Handshake::dialling(wrong, 2, crypto::Nonce{}).opening()}) {
     auto builders = prepare_all(3);
-    Flood flood(builders[2]->address(), words);
+    Flood flood(builders[2]->address().at, words);
     while (flood.dialled() < 2 * Greeting::kMostStrangers) std::this_thread::yield();
     std::vector<float> sums(3, 1);
     const auto begin = std::chrono::steady_clock::now();
@@ -143,7 +143,7 @@ TEST(TcpCollective, AMemberThatIsTurnedAwayUnansweredDialsAgain) {
   auto port = listen_tcp("127.0.0.1", 0);
   ASSERT_TRUE(port);
   auto builder = prepare(0, 2);
-  const std::vector<std::string> addresses{builder->address(), *local_address(*port)};
+  const std::vector<MemberAddress> addresses{builder->address(), {*local_address(*port), {}}};
   auto call = std::async(std::launch::async, [&] { return builder->connect(addresses, kKey); });
   for (int times = 0; times < 3; ++times) {
     pollfd dialled{port->get(), POLLIN, 0};
@@ -162,7 +162,7 @@ TEST(TcpCollective, AReplayedHelloIsRefused) {
   const Handshake member =
       Handshake::dialling({kKey, 0, 2, false}, 1, crypto::random_nonce().value());
   const auto says_hello = [&]() -> OwnedFd {
-    auto fd = start_to_connect(builders[1]->address());
+    auto fd = start_to_connect(builders[1]->address().at);
     EXPECT_TRUE(fd);
     pollfd writable{fd->get(), POLLOUT, 0};
     poll(&writable, 1, -1);
@@ -194,7 +194,7 @@ TEST(TcpCollective, AMemberThatNeverComesIsNamedInTime) {
   auto builders = prepare_all(2);
   auto waiting = prepare(
       1, 2, {.hostname = "127.0.0.1", .interface = "", .connect_timeout = milliseconds(50)});
-  const std::vector<std::string> addresses{builders[0]->address(), waiting->address()};
+  const std::vector<MemberAddress> addresses{builders[0]->address(), waiting->address()};
   const auto group = waiting->connect(addresses, kKey);
   ASSERT_FALSE(group);
   EXPECT_EQ(group.error().kind, ErrorKind::kIo);
@@ -229,8 +229,8 @@ TEST(TcpCollective, WithoutFreeDescriptorsItWaitsIdleAndSaysHowToRaiseTheLimit) 
   auto builders = prepare_all(2);
   const auto waiting = prepare(
       1, 2, {.hostname = "127.0.0.1", .interface = "", .connect_timeout = milliseconds(500)});
-  const std::vector<std::string> addresses{builders[0]->address(), waiting->address()};
-  const auto dialled = start_to_connect(waiting->address());
+  const std::vector<MemberAddress> addresses{builders[0]->address(), waiting->address()};
+  const auto dialled = start_to_connect(waiting->address().at);
   ASSERT_TRUE(dialled) << dialled.error().message;
   // Why it fails. A sanitizer needs descriptors itself when matchers are called.
   const auto without_any = [](const auto& connect_to) {
@@ -260,7 +260,7 @@ TEST(TcpCollective, AnAddressThatCannotBeListenedOnIsAnError) {
 
 // The port at which `builder` listens.
 std::uint16_t port_of(const CollectiveBuilder& builder) {
-  const std::string address = builder.address();
+  const std::string address = builder.address().at;
   return static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
 }
 

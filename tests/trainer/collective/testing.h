@@ -45,7 +45,7 @@ inline std::vector<std::unique_ptr<CollectiveBuilder>> prepare_all(std::uint32_t
 inline Result<std::unique_ptr<Collective>> connect(
     std::vector<std::unique_ptr<CollectiveBuilder>>& builders, std::uint32_t rank,
     const GroupKey& key = kKey) {
-  std::vector<std::string> addresses;
+  std::vector<MemberAddress> addresses;
   for (const auto& builder : builders) addresses.push_back(builder->address());
   return builders[rank]->connect(addresses, key);
 }
@@ -111,7 +111,8 @@ class ProcessGroup {
  public:
   struct Cell {
     std::atomic<bool> ready = false;
-    char address[128] = {};
+    char address[64] = {};
+    char sharing[128] = {};
     std::atomic<int> note = 0;  // for the test's own use
   };
   // `body` returns the process's exit code.
@@ -162,13 +163,14 @@ class ProcessGroup {
   }
   int run(std::uint32_t rank, const std::function<int(Collective&, Cell&)>& body) {
     auto builder = prepare(rank, size_, options_(rank));
-    const std::string own = builder->address();
-    own.copy(cells_[rank].address, sizeof(Cell::address) - 1);
+    const MemberAddress own = builder->address();
+    own.at.copy(cells_[rank].address, sizeof(Cell::address) - 1);
+    own.sharing.copy(cells_[rank].sharing, sizeof(Cell::sharing) - 1);
     cells_[rank].ready = true;
-    std::vector<std::string> addresses;
+    std::vector<MemberAddress> addresses;
     for (std::uint32_t peer = 0; peer < size_; ++peer) {
       while (!cells_[peer].ready) std::this_thread::yield();
-      addresses.emplace_back(cells_[peer].address);
+      addresses.push_back({cells_[peer].address, cells_[peer].sharing});
     }
     auto group = builder->connect(addresses, kKey);
     return group ? body(**group, cells_[rank]) : 70;

@@ -157,12 +157,12 @@ class LocalBuilder final : public CollectiveBuilder {
  public:
   LocalBuilder(LocalNetwork& network, std::uint32_t rank, std::uint32_t size, std::uint32_t index)
       : network_(network), rank_(rank), size_(size), index_(index) {}
-  [[nodiscard]] std::string address() const override { return fmt::format("of {}", rank_); }
-  [[nodiscard]] Result<std::unique_ptr<Collective>> connect(std::span<const std::string> addresses,
-                                                            const GroupKey& key) override {
+  [[nodiscard]] MemberAddress address() const override { return {fmt::format("of {}", rank_), {}}; }
+  [[nodiscard]] Result<std::unique_ptr<Collective>> connect(
+      std::span<const MemberAddress> addresses, const GroupKey& key) override {
     EXPECT_EQ(addresses.size(), size_);
     for (std::uint32_t r = 0; r < addresses.size(); ++r) {
-      EXPECT_EQ(addresses[r], fmt::format("of {}", r));
+      EXPECT_EQ(addresses[r].at, fmt::format("of {}", r));
     }
     return network_.connect(key.generation.value, rank_, size_, index_);
   }

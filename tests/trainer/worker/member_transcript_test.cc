@@ -81,7 +81,7 @@ class MemberScript : public transcript::Machine {
   }
   Input answer(const Line& line) {
     const std::string& what = line.what();
-    if (what == "built") return CollectiveBuilt{"here"};
+    if (what == "built") return CollectiveBuilt{{"here"}};
     if (what == "connected") return CollectiveConnected{};
     if (what == "read") return StateRead{Step{line.number("step", 0)}};
     if (what == "unreadable") {

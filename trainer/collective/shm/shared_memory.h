@@ -23,7 +23,7 @@ namespace antdt::trainer::shm {
 
 // Bytes of a chunk. The slots of two members fit the cache of a core, and a wake-up costs little
 // beside a chunk.
-inline constexpr std::size_t kSlotBytes = 128UL * 1024;
+inline constexpr std::size_t kSlotBytes = 256UL * 1024;
 // How many chunks a member may have staged before the others are done with the first of them.
 inline constexpr std::size_t kSlots = 4;
 inline constexpr std::size_t kChannelBytes = 256UL * 1024;

@@ -49,7 +49,7 @@ void Formation::begin(Effects& out) {
 Formation::End Formation::on(const CollectiveBuilt& input, Effects& out) {
   expect<Building>();
   state_ = AwaitingRoster{};
-  out.emplace_back(Send{wire::Address{input.address}});
+  out.emplace_back(Send{input.address});
   return {};
 }
 
@@ -64,7 +64,8 @@ Formation::End Formation::on(const RosterArrived& input, Effects& out) {
 
 // From: connecting. To: reading, if training begins from a checkpoint that this member is to
 // read; else comparing states.
-Formation::End Formation::on(const CollectiveConnected&, Effects& out) {
+Formation::End Formation::on(const CollectiveConnected& input, Effects& out) {
+  collective_ = input.what;
   std::vector<WorkerId> members = std::move(expect<Connecting>().members);
   const bool begins_again = form_.base == Generation{} && !form_.restore.empty();
   // What was there is gone whether or not the checkpoint can be read.
@@ -172,9 +173,9 @@ Formation::End Formation::on(const StateHashed& input, Effects& out) {
   member_.ready_members = training.members;
   out.emplace_back(SpendTime{member_.resting});
   // All are at the same step: one of them tells which records made the last ones.
-  out.emplace_back(
-      Send{wire::Ready{training.step, input.hash, training.phase, training.places,
-                       form_.rank == 0 ? training.log.history() : wire::StepHistory{}}});
+  out.emplace_back(Send{wire::Ready{training.step, input.hash, training.phase, training.places,
+                                    form_.rank == 0 ? training.log.history() : wire::StepHistory{},
+                                    collective_}});
   return {};
 }
 

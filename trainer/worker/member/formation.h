@@ -90,6 +90,7 @@ class Formation {
   MemberState& member_;
   const Generation generation_;
   const wire::Form form_;
+  std::string collective_ = {};  // what carries the bytes between members, once they are connected
   State state_;
 };
 

@@ -74,9 +74,11 @@ struct TimePassed {};
 // CollectiveBroke if it needs the others, or by WorkFailed.
 
 struct CollectiveBuilt {
-  std::string address;
+  wire::Address address;
 };
-struct CollectiveConnected {};
+struct CollectiveConnected {
+  std::string what = {};  // Collective::description()
+};
 struct StateRead {
   Step step;
 };

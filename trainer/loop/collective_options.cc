@@ -1,0 +1,32 @@
+#include "trainer/loop/collective_options.h"
+
+#include <utility>
+
+#include "trainer/collective/listen_address.h"
+
+namespace antdt::trainer {
+namespace {
+
+Result<Backend> backend_of(const TrainerConfig& config) {
+  if (config.collective == "tcp") return Backend::kTcp;
+  if (config.collective == "shm") return Backend::kShm;
+  if (config.collective == "auto") return config.slows_links ? Backend::kTcp : Backend::kAuto;
+  return fail(
+      ErrorKind::kUsage,
+      "trainer.collective = \"{}\" is not known to this worker: install the same release of "
+      "AntDT on all hosts",
+      config.collective);
+}
+
+}  // namespace
+
+Result<CollectiveOptions> collective_options(const TrainerConfig& config,
+                                             std::shared_ptr<const InjectedLink> link) {
+  ANTDT_TRY(auto options, listen_options(config.hosts, config.interface, config.ports));
+  options.encrypt = config.encrypt;
+  ANTDT_TRY(options.backend, backend_of(config));
+  options.send_delay = [link = std::move(link)](std::size_t bytes) { return link->delay(bytes); };
+  return options;
+}
+
+}  // namespace antdt::trainer

@@ -15,6 +15,7 @@
 
 #include "core/clock.h"
 #include "core/result.h"
+#include "trainer/collective/device.h"
 #include "trainer/collective/handshake.h"
 
 namespace antdt::trainer {
@@ -54,6 +55,9 @@ class Collective {
   // What carries the bytes: "shm (4 members of 1 host)", "tcp (2 members)". "" if that says
   // nothing.
   [[nodiscard]] virtual std::string description() const { return {}; }
+  // The operations on memory of accelerators; null if this collective has none. Valid as long as
+  // this object; the same one thread at a time uses both.
+  [[nodiscard]] virtual DeviceCollective* device() { return nullptr; }
 
   // Ends a call in progress and every later one with kAborted, at once and whatever the other
   // members do. From any thread, any number of times.

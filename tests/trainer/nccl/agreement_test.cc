@@ -1,0 +1,75 @@
+#include "trainer/nccl/agreement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace antdt::nccl {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+MemberSays member(const std::string& host, const std::string& device, int version = 22703) {
+  return {.version = version, .host = host, .machine = host + "/1", .device = device};
+}
+
+TEST(Agreement, EqualMembersUseNccl) {
+  EXPECT_EQ(obstacle({member("a", "0"), member("a", "1"), member("b", "0")}, false), "");
+}
+
+TEST(Agreement, TroubleIsToldOnceWithAllHostsThatHaveIt) {
+  std::vector<MemberSays> members{member("a", "0"), member("b", "0"), member("c", "0")};
+  members[1].trouble = members[2].trouble = "NCCL cannot be loaded";
+  EXPECT_EQ(obstacle(members, false), "b, c: NCCL cannot be loaded");
+}
+
+TEST(Agreement, DifferentVersionsNameTheirHosts) {
+  EXPECT_THAT(obstacle({member("a", "0"), member("b", "0", 22602), member("c", "0")}, false),
+              AllOf(HasSubstr("2.26.2 on b"), HasSubstr("2.27.3 on a, c")));
+}
+
+TEST(Agreement, EncryptionForbidsNcclBetweenHostsOnly) {
+  EXPECT_EQ(obstacle({member("a", "0"), member("a", "1")}, true), "");
+  EXPECT_THAT(obstacle({member("a", "0"), member("b", "0")}, true), HasSubstr("cluster.encrypt"));
+}
+
+// NCCL hangs if two ranks of a communicator have one device.
+TEST(Agreement, OneDeviceForTwoMembersIsFound) {
+  EXPECT_THAT(obstacle({member("a", "0"), member("a", "0")}, false), HasSubstr("on a use"));
+  EXPECT_EQ(obstacle({member("a", "0"), member("b", "0")}, false), "");
+}
+
+TEST(Agreement, WhatAMemberSaysIsReadAsItWasWritten) {
+  MemberSays says = member("a", "0000:3B:00.0");
+  says.trouble = std::string(2000, 'x');  // longer than its field
+  std::memset(says.id.internal, 7, sizeof(says.id.internal));
+  std::vector<std::byte> bytes;
+  for (const MemberSays& one : {says, member("b", "1")}) {
+    const SaysBytes encoded = encode(one);
+    bytes.insert(bytes.end(), encoded.begin(), encoded.end());
+  }
+  const auto read = decode(bytes);
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->size(), 2U);
+  EXPECT_EQ((*read)[0].host, "a");
+  EXPECT_EQ((*read)[0].machine, "a/1");
+  EXPECT_EQ((*read)[0].device, "0000:3B:00.0");
+  EXPECT_EQ((*read)[0].version, 22703);
+  EXPECT_EQ((*read)[0].trouble, std::string((*read)[0].trouble.size(), 'x'));
+  EXPECT_GT((*read)[0].trouble.size(), 500U);
+  EXPECT_EQ(std::memcmp((*read)[0].id.internal, says.id.internal, sizeof(says.id.internal)), 0);
+  EXPECT_EQ((*read)[1].host, "b");
+}
+
+TEST(Agreement, AnotherReleasesWordsAreRefused) {
+  SaysBytes bytes = encode(member("a", "0"));
+  bytes[0] = std::byte{0};
+  const auto read = decode(bytes);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().kind, ErrorKind::kCorrupt);
+}
+
+}  // namespace
+}  // namespace antdt::nccl

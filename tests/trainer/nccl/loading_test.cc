@@ -1,0 +1,133 @@
+// Loading the libraries, in this process.
+#include <cstdlib>
+#include <map>
+
+#include "tests/trainer/nccl/testing.h"
+#include "trainer/nccl/load/versions.h"
+
+namespace antdt::nccl {
+namespace {
+
+using ::testing::HasSubstr;
+
+Environment environment_of(std::map<std::string, std::string> values) {
+  return [values = std::move(values)](const std::string& name) {
+    const auto found = values.find(name);
+    return found == values.end() ? std::string() : found->second;
+  };
+}
+
+std::string trouble_with(const Environment& environment) {
+  const auto loaded =
+      load_backend({ANTDT_FAKE_NCCL_LIBRARY, ANTDT_FAKE_NCCL_LIBRARY, 0, environment});
+  if (!loaded) return loaded.error().message;
+  return (*loaded)->library ? "" : (*loaded)->library.error().message;
+}
+
+TEST(NcclLoading, ABackendNamesItsFilesAndVersions) {
+  const auto loaded =
+      load_backend({ANTDT_FAKE_NCCL_LIBRARY, ANTDT_FAKE_NCCL_LIBRARY, 0, environment_of({})});
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_EQ((*loaded)->library->version, 22703);
+  EXPECT_THAT((*loaded)->library->path, HasSubstr("libantdt_fake_nccl.so"));
+  EXPECT_THAT((*loaded)->cuda->name(), HasSubstr("(12.4)"));
+  EXPECT_EQ((*loaded)->identity, "0000:3B:00.0");
+}
+
+TEST(NcclLoading, AnEnvironmentThatMakesCallsBlockIsRefused) {
+  EXPECT_THAT(trouble_with(environment_of({{"NCCL_COMM_BLOCKING", "1"}})),
+              HasSubstr("NCCL_COMM_BLOCKING"));
+  EXPECT_EQ(trouble_with(environment_of({{"NCCL_COMM_BLOCKING", "0"}})), "");
+}
+
+TEST(NcclLoading, AnEnvironmentThatFixesTheMeetingPlaceIsRefused) {
+  EXPECT_THAT(trouble_with(environment_of({{"NCCL_COMM_ID", "10.0.0.1:5555"}})),
+              HasSubstr("NCCL_COMM_ID"));
+}
+
+TEST(NcclLoading, TheLoadersReasonIsToldForEachFile) {
+  const auto loaded = load_library({"/nowhere/a.so", "/nowhere/b.so"});
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(loaded.error().message, HasSubstr("/nowhere/a.so"));
+  EXPECT_THAT(loaded.error().message, HasSubstr("/nowhere/b.so"));
+}
+
+TEST(NcclLoading, TheVersionOfALibraryThatCannotBeUsedIsFoundNevertheless) {
+  const auto found = find_nccl({ANTDT_FAKE_NCCL_WITHOUT_ABORT});
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->version, 22703);
+  EXPECT_FALSE(load_library({ANTDT_FAKE_NCCL_WITHOUT_ABORT}));
+}
+
+// A real library without a GPU: its version, its functions, the layout of what it is given, and an
+// error that comes from CUDA, since there is no device.
+class RealNccl : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const char* const nccl = std::getenv("ANTDT_TEST_NCCL");
+    const char* const cudart = std::getenv("ANTDT_TEST_CUDART");
+    if (nccl == nullptr || cudart == nullptr) {
+      GTEST_SKIP() << "did not run: ANTDT_TEST_NCCL and ANTDT_TEST_CUDART name no libraries";
+    }
+    nccl_ = nccl;
+    cudart_ = cudart;
+  }
+  std::string nccl_, cudart_;
+};
+
+TEST_F(RealNccl, HasAllFunctionsAndAKnownVersion) {
+  const auto found = find_nccl({nccl_});
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_TRUE(check_version(found->version)) << version_text(found->version);
+  const auto loaded = load_library({nccl_});
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  std::printf("NCCL %s in %s\n", version_text(loaded->version).c_str(), loaded->path.c_str());
+}
+
+TEST_F(RealNccl, TheRuntimeIsLoadedAndSaysThatThereIsNoDevice) {
+  const auto cuda = load_cuda_runtime({cudart_});
+  ASSERT_TRUE(cuda) << cuda.error().message;
+  std::printf("CUDA runtime %s\n", (*cuda)->name().c_str());
+  const auto devices = (*cuda)->devices();
+  if (devices && *devices > 0) GTEST_SKIP() << "there is a device here";
+  ASSERT_FALSE(devices);
+  EXPECT_EQ(devices.error().kind, ErrorKind::kIo);
+}
+
+// A runtime that finds devices where there are none, so that NCCL itself is called.
+class Pretending final : public CudaRuntime {
+ public:
+  [[nodiscard]] std::string name() const override { return "pretending"; }
+  [[nodiscard]] Result<int> devices() override { return 1; }
+  [[nodiscard]] Result<std::string> identity(int) override { return std::string("0"); }
+  [[nodiscard]] Status use(int) override { return {}; }
+  [[nodiscard]] Result<void*> allocate(std::size_t) override { return nullptr; }
+  void free(void*) override {}
+  [[nodiscard]] Result<Stream> make_stream() override { return nullptr; }
+  void destroy_stream(Stream) override {}
+  [[nodiscard]] Status copy(void*, const void*, std::size_t, Stream) override { return {}; }
+  [[nodiscard]] Result<Event> make_event() override { return nullptr; }
+  void destroy_event(Event) override {}
+  [[nodiscard]] Status record(Event, Stream) override { return {}; }
+  [[nodiscard]] Result<Work> query(Event) override { return Work::kDone; }
+};
+
+TEST_F(RealNccl, ACommunicatorWithoutADeviceFailsWithTheErrorOfCuda) {
+  auto loaded = load_library({nccl_});
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  const auto cuda = load_cuda_runtime({cudart_});
+  if (cuda && (*cuda)->devices() && *(*cuda)->devices() > 0) GTEST_SKIP() << "there is a device";
+  UniqueId id;
+  ASSERT_EQ(loaded->get_unique_id(&id), Code::kSuccess);
+  Communicator communicator({*loaded, std::make_shared<Pretending>(), 0});
+  const Status formed = communicator.form(id, 0, 2);
+  ASSERT_FALSE(formed);
+  EXPECT_EQ(formed.error().kind, ErrorKind::kInternal);
+  EXPECT_THAT(formed.error().message, HasSubstr("ncclUnhandledCudaError"));
+  std::printf("%s\n", formed.error().message.c_str());
+  EXPECT_FALSE(communicator.is_stuck());
+}
+
+}  // namespace
+}  // namespace antdt::nccl

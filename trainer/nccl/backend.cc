@@ -1,0 +1,56 @@
+#include <unistd.h>
+
+#include <array>
+
+#include "core/os/fs.h"
+#include "trainer/nccl/nccl_collective.h"
+
+namespace antdt::nccl {
+namespace {
+
+Status check_environment(const Environment& environment) {
+  if (environment("NCCL_COMM_BLOCKING") == "1") {
+    return fail(ErrorKind::kUsage,
+                "NCCL_COMM_BLOCKING=1 is set: a call of NCCL could then wait for a lost member for "
+                "ever, and not be aborted. Remove it from the job's environment");
+  }
+  if (!environment("NCCL_COMM_ID").empty()) {
+    return fail(ErrorKind::kUsage,
+                "NCCL_COMM_ID is set: all generations of a job would then meet at one address, and "
+                "so would strangers. Remove it from the job's environment");
+  }
+  return {};
+}
+
+Result<Library> load_nccl(const BackendOptions& options) {
+  ANTDT_RETURN_IF_ERROR(check_environment(options.environment));
+  return load_library(nccl_candidates(options.nccl_library, options.environment));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Backend>> load_backend(const BackendOptions& options) {
+  auto backend = std::make_shared<Backend>();
+  ANTDT_TRY(backend->cuda,
+            load_cuda_runtime(cudart_candidates(options.cudart_library, options.environment)));
+  ANTDT_TRY(const int devices, backend->cuda->devices());
+  if (options.device >= devices) {
+    return fail(ErrorKind::kUsage,
+                "there is no device {}: this process sees {} (CUDA_VISIBLE_DEVICES={}). A worker "
+                "gets devices by roles.worker.resources.devices in job.toml",
+                options.device, devices, options.environment("CUDA_VISIBLE_DEVICES"));
+  }
+  backend->device = options.device;
+  ANTDT_TRY(backend->identity, backend->cuda->identity(options.device));
+  backend->library = load_nccl(options);
+  return backend;
+}
+
+Place own_place() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) name[0] = '?';
+  const auto boot = read_file("/proc/sys/kernel/random/boot_id");
+  return {name.data(), std::string(name.data()) + "/" + boot.value_or("").substr(0, 36)};
+}
+
+}  // namespace antdt::nccl

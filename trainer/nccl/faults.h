@@ -1,0 +1,21 @@
+// What an error of NCCL means for the member that got it. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+#include "trainer/nccl/abi.h"
+
+namespace antdt::nccl {
+
+// `doing`: what was tried, "the all-reduce of 4096 elements". `text`: ncclGetLastError, or "".
+//
+// kIo for what a new generation may mend: a member is gone, a network or a system call failed.
+// kInternal for what it cannot mend: the device's context is lost, or NCCL or its caller has a
+// defect. This worker has to be started again then.
+[[nodiscard]] Error fault(Code code, std::string_view doing, std::string_view text);
+
+[[nodiscard]] std::string_view name_of(Code code);
+
+}  // namespace antdt::nccl

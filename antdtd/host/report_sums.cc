@@ -32,6 +32,7 @@ void ReportSums::add(const ProcessKey& key, const wire::Report& report, Duration
   sum.report.io = report.io;
   sum.report.io_path = report.io_path;
   sum.report.io_done_bytes = report.io_done_bytes;
+  sum.report.max_micro_batch = report.max_micro_batch;
   sum.report.io_total_bytes = report.io_total_bytes;
 }
 

@@ -162,6 +162,20 @@ const std::vector<Key>& training() {
        "embedding_dim floats",
        {1, 1e6}},
       {"trainer.threads", kInteger, "1", "compute threads of a worker", {1, 1024}},
+      {"trainer.device",
+       kText,
+       "\"auto\"",
+       "what workers of antdt-trainer and the C++ kit compute on; auto: a CUDA device where the "
+       "worker "
+       "sees one and the job can use it, else the processor",
+       {},
+       {"auto", "cpu", "cuda"}},
+      {"trainer.precision",
+       kText,
+       "\"fp32\"",
+       "of forward passes; parameters, sums and the optimizer are in fp32 in any case",
+       {},
+       {"fp32", "bf16", "fp16"}},
 
       {"user", kFree, "{}", "options of the program itself, handed to it as they are written"},
 

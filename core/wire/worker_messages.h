@@ -71,6 +71,9 @@ struct Report {
   std::string io_path = {};
   std::uint64_t io_done_bytes = 0;
   std::uint64_t io_total_bytes = 0;
+  // The most samples of a micro-batch that fit the memory of the worker's device, as it found out by
+  // running out of it; 0: not known.
+  std::uint32_t max_micro_batch = 0;
   ANTDT_MESSAGE("report") {
     v("batches", m.batches);
     v("samples", m.samples);
@@ -90,6 +93,7 @@ struct Report {
     v("io_path", m.io_path);
     v("io_done_bytes", m.io_done_bytes);
     v("io_total_bytes", m.io_total_bytes);
+    v("max_micro_batch", m.max_micro_batch);
   }
 };
 

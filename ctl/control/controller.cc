@@ -186,6 +186,14 @@ void Controller::on(const PlanTookEffect& event, MonoTime now, Effects& /*out*/)
 
 void Controller::on(const MetricsReported& event, MonoTime now, Effects& /*out*/) {
   monitor_.step(event.observation, now);
+  const std::uint32_t most = event.observation.metrics.sum.max_micro_batch;
+  const auto member = members_.find(event.observation.member.worker);
+  if (most == 0 || member == members_.end() || member->second != event.observation.member.attempt) {
+    return;
+  }
+  // The worker itself keeps to it from the first; plans do from the next.
+  std::uint32_t& limit = memory_[member->first];
+  limit = limit == 0 ? most : std::min(limit, most);
 }
 
 void Controller::on(const ServerMetricsReported& event, MonoTime now, Effects& /*out*/) {

@@ -33,6 +33,13 @@ bool Devices::say(Member member, Device device) {
   return true;
 }
 
+bool Devices::ran_out(Member member, std::uint32_t max_micro_batch) {
+  const auto known = said_.find(member.worker);
+  Device device = known == said_.end() ? Device{} : known->second.device;
+  device.max_micro_batch = max_micro_batch;
+  return max_micro_batch != 0 && say(member, std::move(device));
+}
+
 Device Devices::of(Member member, std::string_view host) const {
   Device device;
   for (const DeviceRule& rule : rules_) {

@@ -29,6 +29,9 @@ class Devices {
 
   // Whether that is news, to be kept. A later attempt takes the place of an earlier one.
   bool say(Member member, Device device);
+  // The member ran out of its device's memory, which holds so many samples of a micro-batch.
+  // Whether that is news, to be kept. It is true of this attempt: a later one finds out for itself.
+  bool ran_out(Member member, std::uint32_t max_micro_batch);
   // The first rule for the worker that says something of it, else what it said itself.
   [[nodiscard]] Device of(Member member, std::string_view host) const;
 

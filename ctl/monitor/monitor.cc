@@ -150,6 +150,10 @@ void Monitor::step(const Observation& observation, MonoTime now) {
   const wire::Report& sum = observation.metrics.sum;
   worker.samples_total = std::max(worker.samples_total, sum.samples_total);
   worker.looks.add(observation.metrics, now);
+  if (sum.max_micro_batch != 0) {
+    std::uint32_t& limit = worker.info.device.max_micro_batch;
+    limit = limit == 0 ? sum.max_micro_batch : std::min(limit, sum.max_micro_batch);
+  }
   if (sum.batches == 0 || sum.data_us + sum.compute_us == 0) return;
   // Who does not know how many samples its batches have is compared by batches.
   const std::uint64_t samples = sum.samples > 0 ? sum.samples : sum.batches;

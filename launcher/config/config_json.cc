@@ -114,6 +114,8 @@ void fields(Of<TrainerSection> auto& m, auto&& v) {
   v("cin_layers", m.cin_layers);
   v("bottom_hidden", m.bottom_hidden);
   v("threads", m.threads);
+  v("device", m.device);
+  v("precision", m.precision);
   v("reader", m.reader);
   v("metric", m.metric);
   v("schedule", m.schedule);

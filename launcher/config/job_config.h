@@ -130,7 +130,9 @@ struct TrainerSection {
   std::vector<std::uint32_t> cin_layers;     // with xdeepfm
   std::vector<std::uint32_t> bottom_hidden;  // with dlrm
   std::uint32_t threads = 0;
-  std::string reader;  // of a program of the C++ kit, like the two that follow; empty: none
+  std::string device;     // "auto", "cpu" or "cuda"
+  std::string precision;  // "fp32", "bf16" or "fp16"
+  std::string reader;     // of a program of the C++ kit, like the two that follow; empty: none
   std::string metric;
   std::string schedule;
 };

@@ -375,6 +375,10 @@ void Client::set_throttle(double share) {
   const std::lock_guard lock(state_->mutex);
   state_->core.set_throttle(share);
 }
+void Client::set_max_micro_batch(std::uint32_t records) {
+  const std::lock_guard lock(state_->mutex);
+  state_->core.set_max_micro_batch(records);
+}
 void Client::set_io(Io io) {
   const std::lock_guard lock(state_->mutex);
   state_->core.set_io(std::move(io));

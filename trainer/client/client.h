@@ -196,6 +196,8 @@ class Client {
   void set_throttle(double share);
   // What is read or written from now on, on whatever thread; sent with the reports.
   void set_io(Io io);
+  // The most records of a micro-batch that fit the device's memory; 0: not known.
+  void set_max_micro_batch(std::uint32_t records);
   void progress(const wire::Progress& progress);
   void checkpoint_begun(const wire::CheckpointBegun& begun);
   void checkpoint_written(const wire::CheckpointWritten& written);

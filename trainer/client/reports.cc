@@ -82,6 +82,7 @@ void Reports::send_report(Generation current, MonoTime now, Effects& out) {
   report_.io_done_bytes = io_.done_bytes;
   report_.io_total_bytes = io_.total_bytes;
   report_.throttle_permille = throttle_permille_;
+  report_.max_micro_batch = max_micro_batch_;
   out.emplace_back(SendMessage{current, 0, std::exchange(report_, {})});
   has_news_ = false;
   report_sent_at_ = now;

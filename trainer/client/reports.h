@@ -42,6 +42,7 @@ class Reports {
   void set_step(Step step) { step_ = step; }  // the last step that the training thread reported
   void set_activity(const char* activity) { activity_ = activity; }
   void set_io(Io io) { io_ = std::move(io); }
+  void set_max_micro_batch(std::uint32_t records) { max_micro_batch_ = records; }
   void set_throttle(double share) {
     throttle_permille_ = share < 1 ? std::max(1U, static_cast<std::uint32_t>(1000 * share)) : 0;
   }
@@ -64,6 +65,7 @@ class Reports {
   const char* activity_ = "startup";
   Io io_;
   std::uint32_t throttle_permille_ = 0;
+  std::uint32_t max_micro_batch_ = 0;
 };
 
 }  // namespace antdt::client

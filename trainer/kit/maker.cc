@@ -7,6 +7,7 @@
 
 #include "trainer/kit/options_json.h"
 #include "trainer/kit/own_reader.h"
+#include "trainer/torch/device/device_engine.h"
 #include "trainer/torch/evaluation.h"
 #include "trainer/torch/ps_model.h"
 #include "trainer/torch/thrown.h"
@@ -151,17 +152,28 @@ Result<std::unique_ptr<kit::Optimizer>> Maker::optimizer(const kit::Context& con
                                                [&] { return factory(context, floats); });
 }
 
-Result<std::unique_ptr<Engine>> Maker::engine(const data::DataShape& shape, const MakePace& pace) {
+Result<DeviceChoice> Maker::device(WorkerId worker) const {
+  if (instrument() != nullptr) return DeviceChoice{};
+  return choose_device(config_, worker, config_.device == "cpu" ? 0 : cuda_devices());
+}
+
+Result<std::unique_ptr<Engine>> Maker::engine(const data::DataShape& shape, const MakePace& pace,
+                                              const DeviceChoice& device) {
   if (const Instrument* instead = instrument()) return instead->engine({config_, shape, pace});
   set_compute_threads(config_.threads);
   const kit::Context from = context(shape);
   Training training;
   ANTDT_TRY(training.model, model(from));
-  ANTDT_TRY(const std::size_t floats, floats_of(*training.model));
-  ANTDT_TRY(training.optimizer, optimizer(from, floats));
   ANTDT_TRY(training.metric, metric(from));
   ANTDT_TRY(training.schedule, schedule(from));
   ANTDT_TRY(training.table, table_gradients(config_.embedding_gradients));
+  if (!device.is_plain()) {
+    const OptimizerOptions options{config_.optimizer, config_.learning_rate, config_.momentum,
+                                   config_.weight_decay};
+    return make_device_engine(std::move(training), options, shape, device);
+  }
+  ANTDT_TRY(const std::size_t floats, floats_of(*training.model));
+  ANTDT_TRY(training.optimizer, optimizer(from, floats));
   return make_torch_engine(std::move(training), shape);
 }
 

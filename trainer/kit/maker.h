@@ -8,6 +8,7 @@
 
 #include "trainer/data/dataset.h"
 #include "trainer/kit/registry.h"
+#include "trainer/torch/device/choice.h"
 #include "trainer/torch/torch_engine.h"
 
 namespace antdt::trainer {
@@ -31,8 +32,13 @@ class Maker {
   [[nodiscard]] const TrainerConfig& config() const { return config_; }
   [[nodiscard]] Result<Split> open(data::Split which);
   // `pace`: the pace of the emulated model.
+  // `device`: what it computes on; an engine for a processor fits only a plain choice.
   [[nodiscard]] Result<std::unique_ptr<Engine>> engine(const data::DataShape& shape,
-                                                       const MakePace& pace);
+                                                       const MakePace& pace,
+                                                       const DeviceChoice& device = {});
+  // What this worker computes on. An emulated model, and others that LibTorch does not compute,
+  // have none of LibTorch's devices.
+  [[nodiscard]] Result<DeviceChoice> device(WorkerId worker) const;
   [[nodiscard]] Result<std::unique_ptr<PsModel>> served(const data::DataShape& shape,
                                                         const MakePace& pace);
   // To be called once everything is made: whether each option of [user] was read.

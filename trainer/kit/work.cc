@@ -51,14 +51,17 @@ Result<trainer::Injected> injected_into(const Worker& worker) {
 }
 
 // If /proc cannot be read, the worker has no device class.
-wire::Device device_of(const Worker& worker) {
+wire::Device device_of(const Worker& worker, const trainer::DeviceChoice& choice = {}) {
+  if (!choice.device.is_cpu()) return {trainer::device_class(choice), 0};
   return trainer::own_device(worker.config, worker.client.member().worker,
                              read_file("/proc/cpuinfo").value_or(""));
 }
 
 Result<int> work_in_a_collective(const Worker& worker) {
+  ANTDT_TRY(const auto device, worker.maker.device(worker.client.member().worker));
   ANTDT_TRY(const auto engine,
-            worker.maker.engine(worker.train.reader->shape(), [&] { return pace_of(worker); }));
+            worker.maker.engine(
+                worker.train.reader->shape(), [&] { return pace_of(worker); }, device));
   ANTDT_RETURN_IF_ERROR(worker.maker.options_read());
   data::Prefetcher prefetcher(worker.take());
   ANTDT_TRY(trainer::Injected injected, injected_into(worker));
@@ -69,7 +72,7 @@ Result<int> work_in_a_collective(const Worker& worker) {
                                      [ring](std::uint32_t rank, std::uint32_t size) {
                                        return trainer::prepare_collective(rank, size, ring);
                                      }};
-  parts.device = device_of(worker);
+  parts.device = device_of(worker, device);
   parts.io_patience = worker.config.hang_after;
   trainer::MemberDriver member({worker.clock, worker.client, *engine, prefetcher, worker.account,
                                 injected, guard, worker.stop},

@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/checkpoint/checkpoint_reader.h"
+#include "core/clock.h"
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/wire/shard_messages.h"
@@ -27,6 +29,9 @@ struct BatchSums {
     std::string reason;
   };
   std::vector<Skipped> skipped = {};
+  // For how long a device computed since the last call, updates included, where its engine knows
+  // that; empty: as long as the call took.
+  std::optional<Duration> device_time = {};
 };
 
 // A file of a checkpoint: `text` or, if there are any, the parts one after another. The parts are
@@ -64,6 +69,8 @@ class Engine {
   // One optimizer step with the reduced gradient divided by `weight`, the sum of weights over all
   // members. Afterwards the gradients are zero.
   virtual void apply(double weight) = 0;
+  // The most records that fit the memory at once, as computing has shown; 0: all that were tried.
+  [[nodiscard]] virtual std::uint32_t max_micro_batch() const { return 0; }
   // Factor of the job's learning rate, from the next apply() on. A model without a rate ignores it.
   virtual void set_rate(double /*factor*/) {}
   virtual void discard() = 0;  // afterwards the gradients are zero; nothing else changes

@@ -259,8 +259,13 @@ Input MemberDriver::perform(const worker::ComputeMicroBatch& effect) {
   done.records = static_cast<std::uint32_t>(batch->examples.count);
   const auto sums = tools_.engine.compute(batch->examples, effect.last);
   if (!sums) return worker::WorkFailed{sums.error()};
+  const MonoTime computed = tools_.clock.now();
   tools_.injected.after_compute(got, effect.step.value, done.records);
-  done.compute = tools_.clock.now() - got;
+  const MonoTime now = tools_.clock.now();
+  done.compute = sums->device_time ? *sums->device_time + (now - computed) : now - got;
+  if (const std::uint32_t most = tools_.engine.max_micro_batch(); most != 0) {
+    tools_.client.set_max_micro_batch(most);
+  }
   done.weight = sums->weight;
   done.loss = sums->loss;
   for (const auto& [index, reason] : sums->skipped) done.skipped.push_back({index, reason});

@@ -23,6 +23,8 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json) {
   job.read("trainer.cin_layers", config.cin_layers);
   job.read("trainer.bottom_hidden", config.bottom_hidden);
   job.read("trainer.threads", config.threads);
+  job.read("trainer.device", config.device);
+  job.read("trainer.precision", config.precision);
   job.read("trainer.reader", config.reader);
   job.read("trainer.metric", config.metric);
   job.read("trainer.schedule", config.schedule);

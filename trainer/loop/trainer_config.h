@@ -28,6 +28,8 @@ struct TrainerConfig {
   std::vector<std::uint32_t> cin_layers;  // for xdeepfm: number of maps of each interaction layer
   std::vector<std::uint32_t> bottom_hidden;  // for dlrm: widths of the layers below the embeddings
   std::uint32_t threads = 0;
+  std::string device;                    // "auto", "cpu" or "cuda"
+  std::string precision;                 // of forward passes: "fp32", "bf16" or "fp16"
   std::string reader, metric, schedule;  // of a program made with the C++ kit; empty: none
   std::uint32_t global_batch = 0;
   // a write that makes no progress for this long is given up

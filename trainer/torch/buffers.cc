@@ -81,7 +81,7 @@ Status Buffers::reduce(Collective& collective, double weight) {
     sums_.resize(first + count);
     if (weight <= 0) continue;
     const torch::Tensor change =
-        (kept.now.detach().to(torch::kFloat64) - kept.settled.to(torch::kFloat64)) * weight;
+        (kept.now.detach().cpu().to(torch::kFloat64) - kept.settled.to(torch::kFloat64)) * weight;
     const torch::Tensor row = change.contiguous();
     std::copy_n(row.data_ptr<double>(), count, sums_.begin() + static_cast<std::ptrdiff_t>(first));
   }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "trainer/torch/loops/factorized_loops.h"
+#include "trainer/torch/models/tensor_ops.h"
 
 namespace antdt::trainer {
 namespace {
@@ -85,10 +86,15 @@ class FactorizedLookup : public torch::autograd::Function<FactorizedLookup> {
 }  // namespace
 
 torch::Tensor embedding_rows(const torch::Tensor& table, const torch::Tensor& ids) {
+  if (!table.is_cpu()) return tensor_ops::embedding_rows(table, ids);
   return EmbeddingRows::apply(table, ids);
 }
 
 FactorizedFields factorized_fields(const torch::Tensor& table, const torch::Tensor& ids) {
+  if (!table.is_cpu()) {
+    auto [linear, vectors] = tensor_ops::factorized_fields(table, ids);
+    return {std::move(linear), std::move(vectors)};
+  }
   variable_list out = FactorizedLookup::apply(table, ids);
   return {out[0], out[1]};
 }

@@ -72,7 +72,12 @@ kit::Sums count_by_label(const torch::Tensor& output, const Batch& batch) {
 
 wire::EvalPartial evaluate_batch(Model& model, const kit::Metric& metric, const Batch& batch) {
   const torch::NoGradGuard no_grad;
-  const kit::Sums sums = metric(model.forward(batch), batch);
+  return evaluate_output(metric, model.forward(batch), batch);
+}
+
+wire::EvalPartial evaluate_output(const kit::Metric& metric, const torch::Tensor& output,
+                                  const Batch& batch) {
+  const kit::Sums sums = metric(output, batch);
   wire::EvalPartial partial;
   partial.records = static_cast<std::uint64_t>(batch.records);
   partial.loss_sum = sums.loss;

@@ -12,6 +12,9 @@ namespace antdt::trainer {
 [[nodiscard]] kit::Sums count_by_label(const torch::Tensor& output, const Batch& batch);
 
 // To be called with gradients off.
+// `output` is what the model made of `batch`; both in the host's memory.
+[[nodiscard]] wire::EvalPartial evaluate_output(const kit::Metric& metric,
+                                                const torch::Tensor& output, const Batch& batch);
 [[nodiscard]] wire::EvalPartial evaluate_batch(Model& model, const kit::Metric& metric,
                                                const Batch& batch);
 

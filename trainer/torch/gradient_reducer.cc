@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <functional>
+#include <utility>
 
 namespace antdt::trainer {
 namespace {
@@ -28,15 +29,19 @@ class CompletionHook final : public torch::autograd::FunctionPostHook {
 
 struct GradientReducer::Hooks {
   struct Installed {
-    std::shared_ptr<torch::autograd::Node> node;
+    // a pointer of another kind in LibTorch 2
+    decltype(torch::autograd::impl::grad_accumulator(std::declval<torch::Tensor>())) node;
     std::uintptr_t key = 0;
   };
   std::vector<Installed> installed;
 };
 
 GradientReducer::GradientReducer(const FlatParameters& parameters, std::size_t bucket_bytes,
-                                 SparseRows* rows, std::size_t sparse)
-    : parameters_(parameters), rows_(rows), hooks_(std::make_unique<Hooks>()) {
+                                 SparseRows* rows, std::size_t sparse, BucketReduction* elsewhere)
+    : parameters_(parameters),
+      rows_(rows),
+      elsewhere_(elsewhere),
+      hooks_(std::make_unique<Hooks>()) {
   make_buckets(bucket_bytes, sparse);
   install_hooks();
   thread_ = std::thread([this] { communicate(); });
@@ -81,6 +86,7 @@ void GradientReducer::install_hooks() {
 
 void GradientReducer::begin(Collective& collective) {
   const std::lock_guard lock(mutex_);
+  if (elsewhere_ != nullptr) elsewhere_->begin(collective, buckets_.size());
   for (Bucket& bucket : buckets_) bucket.incomplete = bucket.parameters;
   collective_ = &collective;
   armed_ = false;
@@ -100,7 +106,11 @@ void GradientReducer::on_complete(std::size_t parameter) {
   const std::lock_guard lock(mutex_);
   if (!armed_) return;
   Bucket& bucket = buckets_[bucket_of_[parameter]];
-  if (bucket.incomplete > 0 && --bucket.incomplete == 0) changed_.notify_all();
+  if (bucket.incomplete == 0 || --bucket.incomplete > 0) return;
+  if (elsewhere_ != nullptr) {
+    elsewhere_->completed(bucket_of_[parameter], {bucket.first, bucket.count});
+  }
+  changed_.notify_all();
 }
 
 Status GradientReducer::finish() {
@@ -119,9 +129,13 @@ bool GradientReducer::work_is_ready() const {
          buckets_[next_bucket_].incomplete == 0;
 }
 
-Status GradientReducer::reduce(const Bucket& bucket, Collective& collective) {
+Status GradientReducer::reduce(std::size_t index, Collective& collective) {
+  const Bucket& bucket = buckets_[index];
   if (bucket.work == Work::kCountRows) return rows_->count(collective);
   if (bucket.work == Work::kSumRows) return rows_->reduce(collective);
+  if (elsewhere_ != nullptr) {
+    return elsewhere_->reduce(collective, index, {bucket.first, bucket.count});
+  }
   return collective.allreduce_sum(parameters_.gradients().subspan(bucket.first, bucket.count));
 }
 
@@ -130,7 +144,7 @@ void GradientReducer::communicate() {
   while (true) {
     changed_.wait(lock, [&] { return stopping_ || work_is_ready(); });
     if (stopping_) return;
-    const Bucket bucket = buckets_[next_bucket_];
+    const std::size_t bucket = next_bucket_;
     Collective& collective = *collective_;
     lock.unlock();
     Status status = reduce(bucket, collective);

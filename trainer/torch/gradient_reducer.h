@@ -28,12 +28,35 @@
 
 namespace antdt::trainer {
 
+// Floats of the flat gradient.
+struct GradientRange {
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+
+// How buckets are summed where the flat gradient is not in the host's memory. `bucket` counts from
+// 0.
+class BucketReduction {
+ public:
+  virtual ~BucketReduction() = default;
+  // A step begins, in which no bucket is complete.
+  virtual void begin(Collective& collective, std::size_t buckets) = 0;
+  // The last gradient of the bucket was put into the device's queue. On the thread of backward,
+  // which waits for it. Not called for every bucket.
+  virtual void completed(std::size_t bucket, GradientRange range) = 0;
+  // Sums it over the members. On the reducer's thread, in the order of the buckets.
+  [[nodiscard]] virtual Status reduce(Collective& collective, std::size_t bucket,
+                                      GradientRange range) = 0;
+};
+
 class GradientReducer {
  public:
   // A bucket has at least one parameter, and at most `bucket_bytes` if it has several. `rows`: the
-  // gradient of entry `sparse`, touched before backward; null: no parameter has one.
+  // gradient of entry `sparse`, touched before backward; null: no parameter has one. `elsewhere`:
+  // sums the other buckets; null: they are in the host's memory. Both must outlive this object.
   GradientReducer(const FlatParameters& parameters, std::size_t bucket_bytes,
-                  SparseRows* rows = nullptr, std::size_t sparse = 0);
+                  SparseRows* rows = nullptr, std::size_t sparse = 0,
+                  BucketReduction* elsewhere = nullptr);
   ~GradientReducer();
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
@@ -57,7 +80,7 @@ class GradientReducer {
     std::size_t incomplete = 0;  // how many of them are incomplete in this step
   };
   void make_buckets(std::size_t bucket_bytes, std::size_t sparse);
-  [[nodiscard]] Status reduce(const Bucket& bucket, Collective& collective);
+  [[nodiscard]] Status reduce(std::size_t bucket, Collective& collective);
   void install_hooks();
   void on_complete(std::size_t parameter);
   void communicate();
@@ -65,6 +88,7 @@ class GradientReducer {
 
   const FlatParameters& parameters_;
   SparseRows* rows_;
+  BucketReduction* elsewhere_;
   std::vector<Bucket> buckets_;
   std::vector<std::size_t> bucket_of_;  // bucket of each parameter
   // Keeps alive the nodes with the hooks.

@@ -28,6 +28,12 @@ torch::Tensor zeros_in_huge_pages(std::size_t count) {
 
 }  // namespace
 
+torch::Tensor flat_zeros(std::size_t count, torch::Device device) {
+  if (device.is_cpu()) return zeros_in_huge_pages(count);
+  return torch::zeros({static_cast<std::int64_t>(count)},
+                      torch::TensorOptions(torch::kFloat32).device(device));
+}
+
 Result<std::vector<std::pair<std::string, torch::Tensor>>> FlatParameters::trained_of(
     const torch::nn::Module& module) {
   std::vector<std::pair<std::string, torch::Tensor>> trained;
@@ -56,7 +62,8 @@ std::size_t FlatParameters::floats_of(
   return total;
 }
 
-FlatParameters::FlatParameters(std::vector<std::pair<std::string, torch::Tensor>> in_order_of_use) {
+FlatParameters::FlatParameters(std::vector<std::pair<std::string, torch::Tensor>> in_order_of_use,
+                               torch::Device device) {
   std::reverse(in_order_of_use.begin(), in_order_of_use.end());
   std::size_t total = 0;
   for (auto& [name, parameter] : in_order_of_use) {
@@ -64,8 +71,8 @@ FlatParameters::FlatParameters(std::vector<std::pair<std::string, torch::Tensor>
     entries_.push_back({name, parameter, total, count});
     total += rounded_up(count);
   }
-  values_ = zeros_in_huge_pages(total);
-  gradients_ = zeros_in_huge_pages(total);
+  values_ = flat_zeros(total, device);
+  gradients_ = flat_zeros(total, device);
   const torch::NoGradGuard no_grad;
   for (Entry& entry : entries_) {
     const auto view = [&](const torch::Tensor& flat) {

@@ -12,6 +12,9 @@
 
 namespace antdt::trainer {
 
+// An array of zeros; in the host's memory in huge pages.
+[[nodiscard]] torch::Tensor flat_zeros(std::size_t count, torch::Device device = torch::kCPU);
+
 // Made from parameters in the order in which forward uses them. They are stored in the reverse
 // order, in which backward completes their gradients. Each begins on a cache line; the gaps stay
 // zero. The parameters' data and gradients permanently become views of the arrays.
@@ -34,12 +37,18 @@ class FlatParameters {
       const std::vector<std::pair<std::string, torch::Tensor>>& parameters);
 
   FlatParameters() = default;
-  explicit FlatParameters(std::vector<std::pair<std::string, torch::Tensor>> in_order_of_use);
+  // `device`: where the arrays lie, and the parameters already do.
+  explicit FlatParameters(std::vector<std::pair<std::string, torch::Tensor>> in_order_of_use,
+                          torch::Device device = torch::kCPU);
 
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(values_.numel()); }
+  // In the host's memory only.
   [[nodiscard]] std::span<float> values() const { return span_of(values_); }
   [[nodiscard]] std::span<float> gradients() const { return span_of(gradients_); }
+  // Wherever they lie.
+  [[nodiscard]] const torch::Tensor& value_array() const { return values_; }
+  [[nodiscard]] const torch::Tensor& gradient_array() const { return gradients_; }
 
  private:
   static std::span<float> span_of(const torch::Tensor& t) {

@@ -38,6 +38,14 @@ Json describe(const StateCounters& counters, const std::vector<StateEntry>& entr
 
 }  // namespace
 
+std::vector<StateEntry> layout(const FlatParameters& parameters) {
+  std::vector<StateEntry> entries;
+  for (const FlatParameters::Entry& entry : parameters.entries()) {
+    entries.push_back({entry.name, entry.parameter.sizes().vec(), entry.first});
+  }
+  return entries;
+}
+
 std::vector<StateFile> state_files(const StateCounters& counters,
                                    const std::vector<StateEntry>& entries,
                                    const std::vector<StateArray>& arrays,

@@ -17,6 +17,7 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "trainer/loop/engine.h"
+#include "trainer/torch/parameters.h"
 
 namespace antdt::trainer {
 
@@ -40,6 +41,8 @@ struct StateCounters {
   std::uint64_t optimizer_steps = 0;
 };
 
+// Where the parameters lie in each array.
+[[nodiscard]] std::vector<StateEntry> layout(const FlatParameters& parameters);
 // The files; state.bin lies in `arrays`, and buffers.bin in `buffers`.
 [[nodiscard]] std::vector<StateFile> state_files(const StateCounters& counters,
                                                  const std::vector<StateEntry>& entries,

@@ -150,13 +150,7 @@ class TorchEngine final : public Engine {
     }
     return all;
   }
-  [[nodiscard]] std::vector<StateEntry> layout() const {
-    std::vector<StateEntry> entries;
-    for (const FlatParameters::Entry& entry : parameters_.entries()) {
-      entries.push_back({entry.name, entry.parameter.sizes().vec(), entry.first});
-    }
-    return entries;
-  }
+  [[nodiscard]] std::vector<StateEntry> layout() const { return trainer::layout(parameters_); }
 
   data::DataShape shape_;
   Training training_;

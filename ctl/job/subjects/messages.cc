@@ -162,6 +162,12 @@ void Messages::hear(const WorkerSaid& e, const wire::Metrics& said, Work& work) 
       parts_.group.state_moves(work);
       break;
   }
+  if (parts_.devices.ran_out(e.member, said.sum.max_micro_batch)) {
+    work.note("memory", fmt::format("{} ran out of its device's memory: from now on it computes at "
+                                    "most {} samples at once",
+                                    e.member.worker, said.sum.max_micro_batch));
+    work.save_image();
+  }
   parts_.times.measured(e.member.worker, said);
   parts_.history.measured(e.member, said.sum);
   const bool batches = said.sum.batches > 0 || said.sum.skipped > 0;

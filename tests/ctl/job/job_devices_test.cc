@@ -64,5 +64,16 @@ TEST_F(JobDevicesTest, PlansKeepToTheMicroBatchesThatAreWrittenOfAWorker) {
   }
 }
 
+TEST_F(JobDevicesTest, WhatAWorkerFoundOutByRunningOutOfMemoryIsKnownToTheNextJobDaemon) {
+  open(config());
+  settle();
+  wire::Metrics metrics;
+  metrics.sum.max_micro_batch = 2;
+  says(w(1), metrics);
+  EXPECT_EQ(seen(), (std::vector<Device>{{"cpu", 0}, {"cpu", 2}}));
+  open(config());
+  EXPECT_EQ(seen(), (std::vector<Device>{{"cpu", 0}, {"cpu", 2}}));
+}
+
 }  // namespace
 }  // namespace antdt::ctl

@@ -52,6 +52,19 @@ TEST(Devices, TheReportOfAReplacedAttemptIsIgnored) {
   EXPECT_EQ(devices.of(worker(0, 2), "a"), (Device{"new", 32}));
 }
 
+TEST(Devices, AWorkerThatRanOutOfMemoryHasABoundUntilItIsReplaced) {
+  Devices devices({});
+  devices.say(worker(0), {"gpu", 0});
+  EXPECT_FALSE(devices.ran_out(worker(0), 0)) << "it did not run out";
+  EXPECT_TRUE(devices.ran_out(worker(0), 64));
+  EXPECT_FALSE(devices.ran_out(worker(0), 64)) << "it is known";
+  EXPECT_EQ(devices.of(worker(0), "a"), (Device{"gpu", 64}));
+  EXPECT_TRUE(devices.ran_out(worker(0), 32));
+  EXPECT_TRUE(devices.say(worker(0, 2), {"gpu", 0}));
+  EXPECT_FALSE(devices.ran_out(worker(0), 16)) << "an attempt that was replaced";
+  EXPECT_EQ(devices.of(worker(0, 2), "a"), (Device{"gpu", 0}));
+}
+
 TEST(Devices, AnEmptyReportIsNotStored) {
   Devices devices({});
   EXPECT_FALSE(devices.say(worker(0), {}));

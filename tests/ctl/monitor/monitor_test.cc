@@ -268,5 +268,17 @@ TEST_F(MonitorTest, AWorkersDeviceIsInItsView) {
   EXPECT_EQ(seen[1].max_micro_batch, 0U);
 }
 
+TEST_F(MonitorTest, AWorkerThatRanOutOfMemoryHasTheSmallerBoundInItsView) {
+  monitor_.set_members({{{w(0), Attempt{1}}, "a", {"fast", 256}}, {{w(1), Attempt{1}}, "a"}});
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    Observation seen{{w(i), Attempt{1}}, {}};
+    seen.metrics.sum.max_micro_batch = 300 - 200 * i;
+    monitor_.step(seen, now_);
+  }
+  const auto seen = monitor_.view(now_);
+  EXPECT_EQ(seen[0].max_micro_batch, 256U);
+  EXPECT_EQ(seen[1].max_micro_batch, 100U);
+}
+
 }  // namespace
 }  // namespace antdt::ctl

@@ -4,6 +4,7 @@
 
 #include "core/check.h"
 #include "trainer/torch/loops/interaction_loops.h"
+#include "trainer/torch/models/tensor_ops.h"
 
 namespace antdt::trainer {
 namespace {
@@ -115,11 +116,13 @@ torch::Tensor compressed_interactions(const torch::Tensor& maps, const torch::Te
                   weight.size(1) == maps.size(2) * vectors.size(2),
               "maps {}, vectors {}, weight {}", c10::str(maps.sizes()), c10::str(vectors.sizes()),
               c10::str(weight.sizes()));
+  if (!maps.is_cpu()) return tensor_ops::compressed_interactions(maps, vectors, weight);
   return CompressedInteractions::apply(maps, vectors, weight);
 }
 
 torch::Tensor pairwise_products(const torch::Tensor& vectors) {
   ANTDT_CHECK(vectors.dim() == 3, "vectors {}", c10::str(vectors.sizes()));
+  if (!vectors.is_cpu()) return tensor_ops::pairwise_products(vectors);
   return PairwiseProducts::apply(vectors);
 }
 

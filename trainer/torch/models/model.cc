@@ -160,20 +160,25 @@ torch::Tensor sample_losses(const torch::Tensor& output, const Batch& batch) {
   return F::mse_loss(output, batch.labels, F::MSELossFuncOptions().reduction(torch::kNone));
 }
 
+Status check_loss(const kit::Loss& loss) {
+  if (loss.sum.defined() && loss.sum.numel() == 1) return {};
+  return fail(ErrorKind::kInternal, "the model's loss is {}: it must be one number, a sum",
+              loss.sum.defined() ? fmt::format("{} numbers", loss.sum.numel()) : "undefined");
+}
+
+Status check_finite(double sum, double weight, std::int64_t records) {
+  if (std::isfinite(sum) && std::isfinite(weight) && weight >= 0) return {};
+  return fail(ErrorKind::kInternal,
+              "the loss of a micro-batch of {} records is {} and its weight {}: the training "
+              "diverged, or a record holds what the model cannot take; lower trainer.lr, or find "
+              "the record with antdt data which",
+              records, sum, weight);
+}
+
 Result<kit::Loss> forward_loss(Model& model, const Batch& batch) {
   kit::Loss loss = model.loss(model.forward(batch), batch);
-  if (!loss.sum.defined() || loss.sum.numel() != 1) {
-    return fail(ErrorKind::kInternal, "the model's loss is {}: it must be one number, a sum",
-                loss.sum.defined() ? fmt::format("{} numbers", loss.sum.numel()) : "undefined");
-  }
-  const auto sum = loss.sum.item<double>();
-  if (!std::isfinite(sum) || !std::isfinite(loss.weight) || loss.weight < 0) {
-    return fail(ErrorKind::kInternal,
-                "the loss of a micro-batch of {} records is {} and its weight {}: the training "
-                "diverged, or a record holds what the model cannot take; lower trainer.lr, or find "
-                "the record with antdt data which",
-                batch.records, sum, loss.weight);
-  }
+  ANTDT_RETURN_IF_ERROR(check_loss(loss));
+  ANTDT_RETURN_IF_ERROR(check_finite(loss.sum.item<double>(), loss.weight, batch.records));
   return loss;
 }
 

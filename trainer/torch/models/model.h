@@ -48,5 +48,8 @@ using kit::Model;
 // The model's loss on a batch, ready for backward. A loss that is not finite is an error
 // (kInternal); exceptions of the model pass through.
 [[nodiscard]] Result<kit::Loss> forward_loss(Model& model, const Batch& batch);
+// Its two checks, where the value is known later than the loss.
+[[nodiscard]] Status check_loss(const kit::Loss& loss);
+[[nodiscard]] Status check_finite(double sum, double weight, std::int64_t records);
 
 }  // namespace antdt::trainer

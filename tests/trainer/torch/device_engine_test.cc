@@ -1,0 +1,372 @@
+// The engine for devices, on a processor: it computes what the engine for processors computes, also
+// where memory runs out, and in lower precisions.
+#include "trainer/torch/device/device_engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <mutex>
+
+#include "tests/trainer/local_group.h"
+#include "tests/trainer/torch/engine_testing.h"
+#include "trainer/loop/state/state_hash.h"
+#include "trainer/torch/device/queue.h"
+#include "trainer/torch/evaluation.h"
+#include "trainer/torch/models/model.h"
+
+namespace antdt::trainer {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr float kRounded = 2e-5F;
+
+Training training_of(std::shared_ptr<kit::Model> model) {
+  Training training;
+  training.model = std::move(model);
+  training.metric = count_by_label;
+  return training;
+}
+
+std::unique_ptr<Engine> device_engine(const TrainerConfig& config, const data::DataShape& shape,
+                                      std::shared_ptr<kit::Model> model = nullptr) {
+  DeviceChoice choice;
+  if (config.precision == "bf16") choice.precision = torch::kBFloat16;
+  if (config.precision == "fp16") choice.precision = torch::kFloat16;
+  if (!model) model = make_model(config, shape).value();
+  auto engine = make_device_engine(
+      training_of(std::move(model)),
+      {config.optimizer, config.learning_rate, config.momentum, config.weight_decay}, shape,
+      choice);
+  EXPECT_TRUE(engine) << engine.error().message;
+  return std::move(*engine);
+}
+
+double alone(Engine& engine, const std::vector<data::Examples>& batches, double weight) {
+  LocalGroup group(1);
+  return step(engine, *group.member(0), batches, weight);
+}
+
+bool is_image(const std::string& model) { return model == "resnet" || model == "mlp"; }
+
+class OnADevice : public ::testing::TestWithParam<std::string> {
+ protected:
+  data::DataShape shape_ = is_image(GetParam()) ? image_shape() : click_shape();
+  [[nodiscard]] data::Examples make(std::size_t count, unsigned seed) const {
+    return is_image(GetParam()) ? images(count, seed) : clicks(count, seed);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Models, OnADevice,
+                         ::testing::Values("lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet"),
+                         [](const auto& p) { return p.param; });
+
+TEST_P(OnADevice, AModelTrainsAsOnAProcessor) {
+  for (const std::string optimizer : {"sgd", "adagrad", "adam"}) {
+    TrainerConfig config = config_of(GetParam(), optimizer);
+    config.weight_decay = 0.01;
+    config.momentum = optimizer == "sgd" ? 0.5 : 0;
+    const auto plain = engine_of(config, shape_);
+    const auto device = device_engine(config, shape_);
+    const auto begun = state_of(*plain);
+    ASSERT_EQ(begun, state_of(*device)) << "they begin alike";
+    for (unsigned i = 0; i < 4; ++i) {
+      const std::vector<data::Examples> batches{make(16, i), make(8, 100 + i)};
+      const double loss = alone(*plain, batches, 24);
+      EXPECT_NEAR(alone(*device, batches, 24), loss, 1e-4 * loss);
+    }
+    const double trained = distance(begun, state_of(*plain));
+    EXPECT_LT(distance(state_of(*plain), state_of(*device)), 2e-3 * trained) << optimizer;
+  }
+}
+
+TEST_P(OnADevice, BothKindsOfEngineAreMembersOfOneGroupAndReadTheSameCheckpoints) {
+  const TrainerConfig config = config_of(GetParam(), "adam");
+  const data::Examples all = make(48, 1);
+  const auto reference = engine_of(config, shape_);
+  for (int i = 0; i < 3; ++i) alone(*reference, {all}, 48);
+  std::mutex mutex;
+  LocalGroup group(3);
+  group.run([&](Collective& collective) {
+    std::unique_ptr<Engine> engine;
+    {
+      const std::lock_guard lock(mutex);  // LibTorch's seed is one for the process
+      engine = collective.rank() == 1 ? engine_of(config, shape_) : device_engine(config, shape_);
+    }
+    const std::size_t from = 16 * collective.rank();
+    const std::vector<data::Examples> batches{rows(all, shape_, from, from + 10),
+                                              rows(all, shape_, from + 10, from + 16)};
+    for (int i = 0; i < 3; ++i) step(*engine, collective, batches, 48);
+    const std::lock_guard lock(mutex);
+    EXPECT_LT(max_difference(state_of(*reference), state_of(*engine)), 5e-4);
+    const TempDir directory;
+    ASSERT_TRUE(save_state(*engine, directory.path(), Step{3}));
+    const auto other =
+        collective.rank() == 1 ? device_engine(config, shape_) : engine_of(config, shape_);
+    const auto loaded = load_state(*other, directory.path());
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    EXPECT_EQ(*loaded, Step{3});
+    EXPECT_EQ(state_hash(*other, Step{3}), state_hash(*engine, Step{3}));
+  });
+}
+
+TEST_P(OnADevice, EvaluationIsThatOfAProcessor) {
+  const TrainerConfig config = config_of(GetParam());
+  const data::Examples records = make(40, 3);
+  const auto plain = engine_of(config, shape_)->evaluate(records);
+  const auto device = device_engine(config, shape_)->evaluate(records);
+  ASSERT_TRUE(plain && device);
+  EXPECT_EQ(device->records, 40U);
+  EXPECT_EQ(device->correct, plain->correct);
+  EXPECT_NEAR(device->loss_sum, plain->loss_sum, 1e-4);
+  EXPECT_EQ(device->bins, plain->bins);
+}
+
+TEST_P(OnADevice, Bfloat16TrainsWithStateInFloat32) {
+  TrainerConfig config = config_of(GetParam(), "adam");
+  const auto full = device_engine(config, shape_);
+  config.precision = "bf16";
+  const auto half = device_engine(config, shape_);
+  const data::Examples records = make(64, 2);
+  double first = 0, last = 0, exact = 0;
+  for (int i = 0; i < 30; ++i) {
+    exact = alone(*full, {records}, 64);
+    last = alone(*half, {records}, 64);
+    if (i == 0) first = last;
+  }
+  EXPECT_LT(last, 0.98 * first) << "it learns";
+  EXPECT_LT(std::abs(last - exact), 0.2 * (first - exact)) << "as far as float32 does, nearly";
+  EXPECT_GT(max_difference(state_of(*full), state_of(*half)), 0) << "it is another precision";
+}
+
+// ------------------------------------------------------------------------ state
+
+TEST(DeviceState, AMemberThatReceivesTheStateGoesOnLikeItsSource) {
+  const TrainerConfig config = config_of("deepfm", "adam");
+  const data::DataShape shape = click_shape();
+  const auto source = device_engine(config, shape);
+  for (unsigned i = 0; i < 3; ++i) alone(*source, {clicks(16, i)}, 16);
+  const auto newcomer = device_engine(config, shape);
+  EXPECT_NE(state_hash(*newcomer, Step{3}), state_hash(*source, Step{3}));
+  const auto from = source->state_parts();
+  const auto to = newcomer->state_parts();
+  ASSERT_EQ(from.size(), to.size());
+  for (std::size_t i = 0; i < from.size(); ++i) std::ranges::copy(from[i], to[i].begin());
+  newcomer->state_replaced();
+  EXPECT_EQ(state_hash(*newcomer, Step{3}), state_hash(*source, Step{3}));
+  alone(*source, {clicks(16, 9)}, 16);
+  alone(*newcomer, {clicks(16, 9)}, 16);
+  EXPECT_EQ(state_of(*newcomer), state_of(*source));
+}
+
+TEST(DeviceState, AStepThatIsDiscardedChangesNothing) {
+  const auto engine = device_engine(config_of("deepfm", "adam"), click_shape());
+  alone(*engine, {clicks(16, 1)}, 16);
+  const auto before = state_hash(*engine, Step{1});
+  LocalGroup group(1);
+  const auto collective = group.member(0);
+  engine->begin_step(*collective);
+  ASSERT_TRUE(engine->compute(clicks(16, 2), true));
+  ASSERT_TRUE(engine->finish_reduction());
+  engine->discard();
+  EXPECT_EQ(state_hash(*engine, Step{1}), before);
+  const auto other = device_engine(config_of("deepfm", "adam"), click_shape());
+  alone(*other, {clicks(16, 1)}, 16);
+  alone(*other, {clicks(16, 3)}, 16);
+  alone(*engine, {clicks(16, 3)}, 16);
+  EXPECT_EQ(state_of(*engine), state_of(*other));
+}
+
+// ----------------------------------------------------------------------- memory
+
+// Where memory runs out.
+enum class Fails { kForward, kBackward, kAllocator };
+
+// Backward of this has no memory, once it is told so.
+class ThrowsInBackward : public torch::autograd::Function<ThrowsInBackward> {
+ public:
+  static torch::autograd::Variable forward(torch::autograd::AutogradContext* context,
+                                           const torch::Tensor& x, bool throws) {
+    context->saved_data["throws"] = throws;
+    return x.clone();
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    TORCH_CHECK_WITH(OutOfMemoryError, !context->saved_data["throws"].toBool(),
+                     "CUDA out of memory. Tried to allocate 1.50 MiB.");
+    return {gradients[0], torch::Tensor()};
+  }
+};
+
+// A layer, BatchNorm and a layer; more records than `most` have no memory.
+class Hungry final : public kit::Model {
+ public:
+  Hungry(std::int64_t most, Fails fails, bool normalises) : most_(most), fails_(fails) {
+    torch::manual_seed(3);
+    first_ = register_module("first", torch::nn::Linear(3, 8));
+    if (normalises) norm_ = register_module("norm", torch::nn::BatchNorm1d(8));
+    second_ = register_module("second", torch::nn::Linear(8, 1));
+  }
+  torch::Tensor forward(const kit::Batch& batch) override {
+    const bool too_many = batch.records > most_;
+    attempts.push_back(batch.records);
+    torch::Tensor x = first_(batch.dense);
+    if (norm_) x = norm_(x);
+    if (too_many && fails_ == Fails::kForward) {
+      TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory. Tried to allocate 2.00 GiB.");
+    }
+    // More than the address space has, so that LibTorch's own allocator gives up.
+    if (too_many && fails_ == Fails::kAllocator)
+      x = x + torch::empty({std::int64_t{1} << 46}).sum();
+    // The second layer's gradient is added up before the memory runs out.
+    if (fails_ == Fails::kBackward) x = ThrowsInBackward::apply(x, too_many);
+    return second_(x.relu()).squeeze(1);
+  }
+  std::vector<std::int64_t> attempts;
+
+ private:
+  std::int64_t most_;
+  Fails fails_;
+  torch::nn::Linear first_ = nullptr, second_ = nullptr;
+  torch::nn::BatchNorm1d norm_ = nullptr;
+};
+
+data::DataShape numbers() {
+  data::DataShape shape;
+  shape.dense_width = 3;
+  shape.classes = 2;
+  return shape;
+}
+data::Examples number_records(std::size_t count, unsigned seed) {
+  data::Examples all = clicks(count, seed);
+  all.ids.clear();
+  return all;
+}
+
+class OutOfMemory : public ::testing::TestWithParam<Fails> {};
+INSTANTIATE_TEST_SUITE_P(Where, OutOfMemory,
+                         ::testing::Values(Fails::kForward, Fails::kBackward, Fails::kAllocator));
+
+TEST_P(OutOfMemory, TheMicroBatchIsComputedInSmallerPiecesWithTheSameSum) {
+  const TrainerConfig config = config_of("lr", "adam");
+  const auto model = std::make_shared<Hungry>(5, GetParam(), false);
+  const auto hungry = device_engine(config, numbers(), model);
+  const auto roomy =
+      device_engine(config, numbers(), std::make_shared<Hungry>(1000, GetParam(), false));
+  for (unsigned i = 0; i < 3; ++i) {
+    const std::vector<data::Examples> batches{number_records(16, i), number_records(16, 10 + i)};
+    const double loss = alone(*roomy, batches, 32);
+    EXPECT_NEAR(alone(*hungry, batches, 32), loss, 1e-5 * loss);
+  }
+  EXPECT_LT(max_difference(state_of(*hungry), state_of(*roomy)), kRounded);
+  EXPECT_EQ(hungry->max_micro_batch(), 4U);
+  EXPECT_EQ(roomy->max_micro_batch(), 0U);
+  EXPECT_EQ(std::ranges::count(model->attempts, 16), 1) << "what does not fit is tried once";
+  EXPECT_EQ(std::ranges::count(model->attempts, 8), 1);
+}
+
+TEST_P(OutOfMemory, MembersWithAndWithoutEnoughMemoryStayAlike) {
+  const TrainerConfig config = config_of("lr", "adam");
+  const auto whole =
+      device_engine(config, numbers(), std::make_shared<Hungry>(1000, GetParam(), false));
+  for (unsigned i = 0; i < 3; ++i) alone(*whole, {number_records(32, i)}, 32);
+  std::mutex mutex;
+  std::vector<std::uint64_t> hashes;
+  LocalGroup group(2);
+  group.run([&](Collective& collective) {
+    std::unique_ptr<Engine> engine;
+    {
+      const std::lock_guard lock(mutex);
+      const std::int64_t most = collective.rank() == 0 ? 5 : 1000;
+      engine = device_engine(config, numbers(), std::make_shared<Hungry>(most, GetParam(), false));
+    }
+    const std::size_t from = 16 * collective.rank();
+    for (unsigned i = 0; i < 3; ++i) {
+      step(*engine, collective, {rows(number_records(32, i), numbers(), from, from + 16)}, 32);
+    }
+    const std::lock_guard lock(mutex);
+    hashes.push_back(state_hash(*engine, Step{3}));
+    EXPECT_LT(max_difference(state_of(*engine), state_of(*whole)), kRounded);
+  });
+  EXPECT_EQ(hashes[0], hashes[1]);
+}
+
+// The running statistics are those of the pieces that were computed, as if these had been ordered.
+TEST_P(OutOfMemory, BuffersForgetTheAttempt) {
+  const TrainerConfig config = config_of("lr", "sgd");
+  const auto hungry =
+      device_engine(config, numbers(), std::make_shared<Hungry>(4, GetParam(), true));
+  const auto roomy =
+      device_engine(config, numbers(), std::make_shared<Hungry>(99, GetParam(), true));
+  const data::Examples all = number_records(8, 1);
+  alone(*hungry, {all}, 8);
+  alone(*roomy, {rows(all, numbers(), 0, 4), rows(all, numbers(), 4, 8)}, 8);
+  EXPECT_EQ(state_hash(*hungry, Step{1}), state_hash(*roomy, Step{1}));
+}
+
+TEST_P(OutOfMemory, ARecordThatDoesNotFitAloneEndsTheWorkWithTheEvidence) {
+  const auto engine = device_engine(config_of("lr", "sgd"), numbers(),
+                                    std::make_shared<Hungry>(0, GetParam(), false));
+  LocalGroup group(1);
+  const auto collective = group.member(0);
+  engine->begin_step(*collective);
+  const auto sums = engine->compute(number_records(4, 1), true);
+  ASSERT_FALSE(sums);
+  EXPECT_THAT(sums.error().message,
+              HasSubstr("out of memory on cpu in a micro-batch of 1 records"));
+  const char* const asked = GetParam() == Fails::kForward ? "2147483648 bytes were asked for"
+                            : GetParam() == Fails::kBackward
+                                ? "1572864 bytes were asked for"
+                                : "281474976710656 bytes were asked for";
+  EXPECT_THAT(sums.error().message, HasSubstr(asked));
+  EXPECT_TRUE(engine->finish_reduction());
+}
+
+TEST(OutOfMemoryElse, AnErrorThatIsNoLackOfMemoryIsToldAsItIs) {
+  class Broken final : public kit::Model {
+   public:
+    Broken() { layer_ = register_module("layer", torch::nn::Linear(3, 1)); }
+    torch::Tensor forward(const kit::Batch&) override {
+      throw std::runtime_error("a wire is loose");
+    }
+
+   private:
+    torch::nn::Linear layer_ = nullptr;
+  };
+  const auto engine = device_engine(config_of("lr"), numbers(), std::make_shared<Broken>());
+  LocalGroup group(1);
+  const auto collective = group.member(0);
+  engine->begin_step(*collective);
+  const auto sums = engine->compute(number_records(4, 1), true);
+  ASSERT_FALSE(sums);
+  EXPECT_THAT(sums.error().message, HasSubstr("a wire is loose"));
+  EXPECT_EQ(engine->max_micro_batch(), 0U);
+}
+
+// ---------------------------------------------------------------------- float16
+
+// The first factor of the loss is larger than what float16 can hold, so every job begins with an
+// overflow.
+TEST(Float16, AMicroBatchThatOverflowsIsComputedAgainAndNoneIsLeftOut) {
+  if (!kHasDevices) GTEST_SKIP() << "LibTorch 1 has no float16 on a processor";
+  TrainerConfig config = config_of("lr", "sgd");
+  const auto exact =
+      device_engine(config, numbers(), std::make_shared<Hungry>(1000, Fails::kForward, false));
+  config.precision = "fp16";
+  const auto model = std::make_shared<Hungry>(1000, Fails::kForward, false);
+  const auto half = device_engine(config, numbers(), model);
+  double first = 0, last = 0, reference = 0;
+  for (unsigned i = 0; i < 40; ++i) {
+    const std::vector<data::Examples> batches{number_records(32, 1), number_records(16, 2)};
+    reference = alone(*exact, batches, 48);
+    last = alone(*half, batches, 48);
+    if (i == 0) first = last;
+  }
+  EXPECT_GT(model->attempts.size(), 80U) << "none overflowed";
+  EXPECT_LT(last, 0.98 * first);
+  EXPECT_NEAR(last, reference, 0.01 * reference);
+  EXPECT_LT(distance(state_of(*half), state_of(*exact)), 0.02);
+}
+
+}  // namespace
+}  // namespace antdt::trainer

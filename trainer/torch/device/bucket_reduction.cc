@@ -1,0 +1,68 @@
+#include "trainer/torch/device/bucket_reduction.h"
+
+#include "trainer/torch/thrown.h"
+
+namespace antdt::trainer {
+namespace {
+
+torch::Tensor part(const torch::Tensor& of, GradientRange range) {
+  return of.narrow(0, static_cast<std::int64_t>(range.first),
+                   static_cast<std::int64_t>(range.count));
+}
+
+}  // namespace
+
+StagedReduction::StagedReduction(torch::Tensor gradients)
+    : gradients_(std::move(gradients)),
+      host_(
+          torch::empty(gradients_.sizes(),
+                       torch::TensorOptions(torch::kFloat32).pinned_memory(!gradients_.is_cpu()))),
+      compute_(gradients_.device(), Queue::Kind::kCompute),
+      beside_(gradients_.device(), Queue::Kind::kBeside),
+      returned_(gradients_.device()) {}
+
+void StagedReduction::begin(Collective& collective, std::size_t buckets) {
+  alone_ = collective.size() == 1;
+  while (stages_.size() < buckets) {
+    const torch::Device device = gradients_.device();
+    stages_.push_back(std::make_unique<Stage>(Stage{Mark(device), Mark(device)}));
+  }
+  for (const auto& stage : stages_) stage->under_way = false;
+}
+
+// Nothing here waits, so backward goes on.
+void StagedReduction::completed(std::size_t bucket, GradientRange range) {
+  if (!alone_) copy_to_host(*stages_[bucket], range);
+}
+
+void StagedReduction::copy_to_host(Stage& stage, GradientRange range) {
+  const torch::NoGradGuard no_grad;
+  stage.computed.set(compute_);
+  stage.computed.hold_up(beside_);
+  const InQueue in(beside_);
+  part(host_, range).copy_(part(gradients_, range), /*non_blocking=*/true);
+  stage.copied.set(beside_);
+  stage.under_way = true;
+}
+
+Status StagedReduction::reduce(Collective& collective, std::size_t bucket, GradientRange range) {
+  if (alone_) return {};
+  return or_thrown(
+      ErrorKind::kInternal, "a part of the gradient cannot be summed", [&]() -> Status {
+        Stage& stage = *stages_[bucket];
+        if (!stage.under_way) copy_to_host(stage, range);
+        stage.copied.wait();
+        const torch::Tensor staged = part(host_, range);
+        ANTDT_RETURN_IF_ERROR(
+            collective.allreduce_sum(std::span(staged.data_ptr<float>(), range.count)));
+        const torch::NoGradGuard no_grad;
+        const InQueue in(beside_);
+        part(gradients_, range).copy_(staged, /*non_blocking=*/true);
+        returned_.set(beside_);
+        return {};
+      });
+}
+
+void StagedReduction::settle() { returned_.hold_up(compute_); }
+
+}  // namespace antdt::trainer

@@ -1,0 +1,362 @@
+#include "trainer/torch/device/device_engine.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/log/log.h"
+#include "trainer/torch/buffers.h"
+#include "trainer/torch/device/batch_copy.h"
+#include "trainer/torch/device/bucket_reduction.h"
+#include "trainer/torch/device/device_optimizer.h"
+#include "trainer/torch/device/device_timer.h"
+#include "trainer/torch/device/loss_scale.h"
+#include "trainer/torch/device/micro_batch_fit.h"
+#include "trainer/torch/device/out_of_memory.h"
+#include "trainer/torch/device/precision.h"
+#include "trainer/torch/device/rollback.h"
+#include "trainer/torch/device/timed_marks.h"
+#include "trainer/torch/evaluation.h"
+#include "trainer/torch/models/model.h"
+#include "trainer/torch/parameters.h"
+#include "trainer/torch/state_file.h"
+#include "trainer/torch/thrown.h"
+
+namespace antdt::trainer {
+namespace {
+
+// Larger than in the host's memory, because each bucket costs two copies.
+constexpr std::size_t kStagedBytes = 4U << 20U;
+
+std::vector<torch::Tensor> buffers_of(const kit::Model& model) {
+  std::vector<torch::Tensor> all;
+  for (const auto& item : model.named_buffers()) all.push_back(item.value());
+  return all;
+}
+
+class DeviceEngine final : public Engine {
+ public:
+  DeviceEngine(Training training, FlatParameters parameters, Buffers buffers,
+               std::unique_ptr<DeviceOptimizer> optimizer, const data::DataShape& shape,
+               const DeviceChoice& choice)
+      : shape_(shape),
+        choice_(choice),
+        training_(std::move(training)),
+        parameters_(std::move(parameters)),
+        buffers_(std::move(buffers)),
+        optimizer_(std::move(optimizer)),
+        queue_(choice.device, Queue::Kind::kCompute),
+        done_(choice.device),
+        copy_(choice.device),
+        rollback_(gradients(), buffers_of(*training_.model)),
+        timer_(std::make_unique<TimedMarks>(queue_)),
+        results_(torch::empty(
+            {2}, torch::TensorOptions(torch::kFloat64).pinned_memory(!choice.device.is_cpu()))),
+        reduction_(gradients()),
+        reducer_(parameters_, kStagedBytes, nullptr, 0, &reduction_) {}
+
+  void begin_step(Collective& collective) override {
+    collective_ = &collective;
+    weight_ = 0;
+    is_clear_ = true;
+    scaled_ = false;
+    reducer_.begin(collective);
+  }
+
+  [[nodiscard]] Result<BatchSums> compute(const data::Examples& examples, bool last) override {
+    const Batch batch = tensors_over(examples, shape_);
+    BatchSums sums;
+    sums.device_time = Duration{};
+    std::size_t at = 0;
+    while (at < examples.count) {
+      const Piece piece{at, fit_.next(examples.count - at),
+                        last && at + fit_.next(examples.count - at) == examples.count};
+      ANTDT_TRY(const auto computed, compute(batch, piece));
+      if (!computed) continue;
+      sums.weight += computed->weight;
+      sums.loss += computed->loss;
+      *sums.device_time += computed->device_time.value_or(Duration{});
+      at += piece.count;
+    }
+    weight_ += sums.weight;
+    return sums;
+  }
+
+  [[nodiscard]] Status finish_reduction() override {
+    unscale();
+    ANTDT_RETURN_IF_ERROR(reducer_.finish());
+    reduction_.settle();
+    return buffers_.reduce(*collective_, weight_);
+  }
+
+  // The device is not waited for: the next micro-batch comes after the update in its queue.
+  void apply(double weight) override {
+    timer_.begin();
+    buffers_.apply();
+    const double scheduled = training_.schedule ? training_.schedule(optimizer_->steps()) : 1;
+    optimizer_->set_rate(job_rate_ * scheduled);
+    optimizer_->step(values(), gradients(), 1 / weight);
+    timer_.end();
+    seen_ = false;
+  }
+  void set_rate(double factor) override { job_rate_ = factor; }
+  void discard() override {
+    const torch::NoGradGuard no_grad;
+    gradients().zero_();
+    buffers_.restore();
+  }
+
+  [[nodiscard]] std::uint32_t max_micro_batch() const override {
+    return static_cast<std::uint32_t>(fit_.bound());
+  }
+
+  // The metric sees the host's memory, so that each of a program's own works.
+  [[nodiscard]] Result<wire::EvalPartial> evaluate(const data::Examples& examples) override {
+    const std::string what =
+        fmt::format("the model cannot evaluate a batch of {} records", examples.count);
+    return or_thrown(ErrorKind::kInternal, what, [&]() -> Result<wire::EvalPartial> {
+      set_training(false);
+      const Batch batch = tensors_over(examples, shape_);
+      const torch::NoGradGuard no_grad;
+      std::vector<torch::Tensor> outputs;
+      std::int64_t at = 0;
+      while (at < batch.records) {
+        const auto left = static_cast<std::size_t>(batch.records - at);
+        const auto count = static_cast<std::int64_t>(fit_.next(left));
+        outputs.push_back(forward(copy_.of(batch, at, count)).cpu());
+        at += count;
+      }
+      return evaluate_output(training_.metric, torch::cat(outputs), batch);
+    });
+  }
+
+  [[nodiscard]] std::vector<StateFile> state_files(Step step) const override {
+    see();
+    return trainer::state_files({step, optimizer_->steps()}, layout(), arrays(), buffers_.state());
+  }
+
+  [[nodiscard]] Result<Step> load(CheckpointReader& files) override {
+    see();
+    const auto counters = read_state(files, layout(), arrays(), buffers_.state());
+    if (!counters) {
+      seen_ = false;
+      return tl::unexpected(counters.error());
+    }
+    optimizer_->steps() = counters->optimizer_steps;
+    put_back();
+    buffers_.restore();
+    return counters->step;
+  }
+
+  [[nodiscard]] std::vector<std::span<std::byte>> state_parts() override {
+    see();
+    std::vector<std::span<std::byte>> parts;
+    for (const StateArray& array : arrays()) parts.push_back(std::as_writable_bytes(array.values));
+    parts.push_back(std::as_writable_bytes(std::span(&optimizer_->steps(), 1)));
+    if (!buffers_.empty()) parts.push_back(buffers_.bytes());
+    return parts;
+  }
+  void state_replaced() override {
+    put_back();
+    discard();
+  }
+
+ private:
+  // Records of a micro-batch.
+  struct Piece {
+    std::size_t first = 0, count = 0;
+    bool last = false;  // of the step
+  };
+
+  [[nodiscard]] const torch::Tensor& values() const { return parameters_.value_array(); }
+  [[nodiscard]] const torch::Tensor& gradients() const { return parameters_.gradient_array(); }
+  [[nodiscard]] bool is_half() const { return choice_.precision == torch::kFloat16; }
+
+  void set_training(bool on) {
+    if (training_.model->is_training() != on) training_.model->train(on);
+  }
+  [[nodiscard]] torch::Tensor forward(const Batch& batch) {
+    const LowerPrecision lower(choice_.device.type(), choice_.precision);
+    const torch::Tensor output = training_.model->forward(batch);
+    return torch::is_floating_point(output) ? output.to(torch::kFloat32) : output;
+  }
+
+  // Empty: it could not be computed, nothing of it is left, and a smaller piece, or the same one
+  // with a smaller loss, is to be tried.
+  [[nodiscard]] Result<std::optional<BatchSums>> compute(const Batch& batch, const Piece& piece) {
+    const std::string what =
+        fmt::format("the model cannot compute a batch of {} records", piece.count);
+    return or_thrown(ErrorKind::kInternal, what, [&]() -> Result<std::optional<BatchSums>> {
+      // A size that is tried for the first time, and any in float16, may have to be undone, so
+      // nothing of it may be with other members before it is complete.
+      const bool may_fail = is_half() || !fit_.proven(piece.count);
+      std::optional<MemoryShortage> shortage;
+      try {
+        if (may_fail) rollback_.keep(is_clear_);
+        ANTDT_TRY(const BatchSums sums,
+                  forward_and_backward(batch, piece, piece.last && !may_fail));
+        if (!std::isfinite(results_[1].item<double>())) {
+          ANTDT_RETURN_IF_ERROR(overflowed(piece));
+          return std::optional<BatchSums>();
+        }
+        fitted(piece);
+        return sums;
+      } catch (const std::exception& thrown) {
+        timer_.drop();
+        if (!is_out_of_memory(thrown)) throw;
+        shortage = shortage_of(thrown, choice_.device, piece.count);
+      }
+      // Outside of the handler, which keeps what the exception refers to.
+      ANTDT_RETURN_IF_ERROR(mend(*shortage, may_fail));
+      return std::optional<BatchSums>();
+    });
+  }
+
+  [[nodiscard]] Result<BatchSums> forward_and_backward(const Batch& batch, const Piece& piece,
+                                                       bool overlaps) {
+    set_training(true);
+    timer_.begin();
+    const Batch there = copy_.of(batch, static_cast<std::int64_t>(piece.first),
+                                 static_cast<std::int64_t>(piece.count));
+    const kit::Loss loss = training_.model->loss(forward(there), there);
+    ANTDT_RETURN_IF_ERROR(check_loss(loss));
+    if (overlaps) reducer_.arm();
+    is_half() ? (loss.sum * scale_.value()).backward() : loss.sum.backward();
+    const torch::NoGradGuard no_grad;
+    const torch::Tensor gradient_sum =
+        is_half() ? gradients().sum() : torch::zeros({}, gradients().options());
+    results_.copy_(torch::stack({loss.sum.detach().to(torch::kFloat64).reshape({}),
+                                 gradient_sum.to(torch::kFloat64)}),
+                   /*non_blocking=*/true);
+    timer_.end();
+    done_.set(queue_);
+    done_.wait();
+    const auto sum = results_[0].item<double>();
+    ANTDT_RETURN_IF_ERROR(check_finite(sum, loss.weight, there.records));
+    BatchSums sums{loss.weight, sum};
+    sums.device_time = timer_.take();
+    return sums;
+  }
+
+  void fitted(const Piece& piece) {
+    fit_.fitted(piece.count);
+    is_clear_ = false;
+    rollback_.forget();
+    if (!is_half()) return;
+    scaled_ = true;
+    if (const double ratio = scale_.fitted(); ratio != 1) gradients().mul_(ratio);
+  }
+
+  // What was added up in this step has the factor of the loss, which is halved.
+  [[nodiscard]] Status overflowed(const Piece& piece) {
+    rollback_.undo();
+    if (!scale_.overflowed()) {
+      return fail(
+          ErrorKind::kInternal,
+          "the gradient of a micro-batch of {} records is not finite in float16, however the "
+          "loss is scaled: write trainer.precision = \"bf16\" or \"fp32\", or lower trainer.lr",
+          piece.count);
+    }
+    if (!is_clear_) gradients().mul_(0.5);
+    return {};
+  }
+
+  // Divides the sum by the factor of the loss, before other members see it.
+  void unscale() {
+    if (std::exchange(scaled_, false)) gradients().mul_(1 / scale_.value());
+  }
+
+  [[nodiscard]] Status mend(const MemoryShortage& shortage, bool may_fail) {
+    const std::string text = to_text(shortage);
+    if (may_fail) rollback_.undo();
+    rollback_.forget();
+    give_back_unused(choice_.device);
+    if (!may_fail) {
+      return fail(ErrorKind::kInternal,
+                  "{}; a micro-batch of that size had fitted before: does "
+                  "another process use the device?",
+                  text);
+    }
+    if (!fit_.too_large(shortage.records)) {
+      return fail(ErrorKind::kInternal,
+                  "{}; a single record does not fit: use a smaller model, or "
+                  "trainer.precision = \"bf16\"",
+                  text);
+    }
+    log_warn("{}; from now on micro-batches have at most {} records here", text, fit_.bound());
+    return {};
+  }
+
+  // The state in the host's memory, as it is on the device; the only moment at which the whole
+  // device is waited for.
+  void see() const {
+    const torch::NoGradGuard no_grad;
+    if (host_.empty()) {
+      for (std::size_t i = 0; i <= optimizer_->state().size(); ++i) {
+        host_.push_back(flat_zeros(parameters_.size()));
+      }
+    }
+    if (std::exchange(seen_, true)) return;
+    host_[0].copy_(values());
+    for (std::size_t i = 1; i < host_.size(); ++i) host_[i].copy_(optimizer_->state()[i - 1]);
+  }
+  void put_back() {
+    const torch::NoGradGuard no_grad;
+    see();
+    values().copy_(host_[0]);
+    for (std::size_t i = 1; i < host_.size(); ++i) optimizer_->state()[i - 1].copy_(host_[i]);
+  }
+  [[nodiscard]] std::vector<StateArray> arrays() const {
+    std::vector<StateArray> all;
+    for (const torch::Tensor& array : host_) {
+      all.push_back({all.empty() ? "parameters" : fmt::format("optimizer{}", all.size() - 1),
+                     {array.data_ptr<float>(), static_cast<std::size_t>(array.numel())}});
+    }
+    return all;
+  }
+  [[nodiscard]] std::vector<StateEntry> layout() const { return trainer::layout(parameters_); }
+
+  data::DataShape shape_;
+  DeviceChoice choice_;
+  Training training_;
+  FlatParameters parameters_;
+  // mutable because, like the optimizer's state, it is returned by const functions
+  mutable Buffers buffers_;
+  std::unique_ptr<DeviceOptimizer> optimizer_;
+  Queue queue_;
+  Mark done_;
+  BatchCopy copy_;
+  Rollback rollback_;
+  DeviceTimer timer_;
+  MicroBatchFit fit_;
+  LossScale scale_;
+  torch::Tensor results_;  // the loss, and in float16 the sum of the gradient
+  StagedReduction reduction_;
+  GradientReducer reducer_;
+  mutable std::vector<torch::Tensor> host_;  // parameters and the optimizer's state, for others
+  mutable bool seen_ = false;                // they are those of the device
+  Collective* collective_ = nullptr;         // of the step in progress
+  double weight_ = 0;                        // weight of the samples computed in this step
+  double job_rate_ = 1;                      // factor of the learning rate, as the job decided
+  bool is_clear_ = true;                     // the gradient is zero
+  bool scaled_ = false;                      // it has the factor of the loss
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> make_device_engine(Training training,
+                                                   const OptimizerOptions& optimizer,
+                                                   const data::DataShape& shape,
+                                                   const DeviceChoice& choice) {
+  const std::string what = fmt::format("the model cannot be placed on {}", choice.device.str());
+  return or_thrown(ErrorKind::kUsage, what, [&]() -> Result<std::unique_ptr<Engine>> {
+    if (!choice.device.is_cpu()) training.model->to(choice.device);
+    ANTDT_TRY(auto trained, FlatParameters::trained_of(*training.model));
+    ANTDT_TRY(Buffers buffers, Buffers::of(*training.model));
+    FlatParameters parameters(std::move(trained), choice.device);
+    ANTDT_TRY(auto made, make_device_optimizer(optimizer, parameters.size(), choice.device));
+    return std::make_unique<DeviceEngine>(std::move(training), std::move(parameters),
+                                          std::move(buffers), std::move(made), shape, choice);
+  });
+}
+
+}  // namespace antdt::trainer

@@ -92,6 +92,8 @@ struct Join {
   // Not empty: this member was to read the checkpoint of that generation and could not; says which
   // file and why. Another member will read it.
   std::string unreadable = {};
+  // It can follow Form::unlike, which trainers of an earlier release do not know.
+  bool settles_differences = false;
   ANTDT_MESSAGE("join") {
     v("pid", m.pid);
     v("data", m.data);
@@ -104,6 +106,7 @@ struct Join {
     v("device", m.device);
     v("said", m.said);
     v("unreadable", m.unreadable);
+    v("settles_differences", m.settles_differences);
   }
 };
 
@@ -124,6 +127,9 @@ struct Form {
   // 32 bytes that only the members of this generation are told. Each proves to the others that it
   // knows them. They are in no log and on no disk.
   std::string secret = {};
+  // The members' devices are of different classes, whose arithmetic may differ in the last bits: if
+  // the members' states differ, that of the first rank counts, and the others receive it.
+  bool unlike = false;
   ANTDT_MESSAGE("form") {
     v("rank", m.rank);
     v("size", m.size);
@@ -132,6 +138,7 @@ struct Form {
     v("restore", m.restore);
     v("reader", m.reader);
     v("secret", m.secret);
+    v("unlike", m.unlike);
   }
 };
 
@@ -219,6 +226,8 @@ struct Ready {
   StepHistory history{};
   // What carries the bytes between members, in words; empty: the member does not say.
   std::string collective = {};
+  // Its state had other bits than that of rank 0, which it received (Form::unlike).
+  bool replaced = false;
   ANTDT_MESSAGE("ready") {
     v("step", m.step);
     v("state_hash", m.state_hash);
@@ -226,6 +235,7 @@ struct Ready {
     v("places", m.places);
     v("history", m.history);
     v("collective", m.collective);
+    v("replaced", m.replaced);
   }
 };
 

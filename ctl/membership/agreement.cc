@@ -48,6 +48,17 @@ std::optional<std::string> data_differ(const MemberList& members,
   return {};
 }
 
+bool devices_differ(const MemberList& members, const std::map<Member, wire::Join>& joined) {
+  const std::string& first = joined.at(members.at(0).member).device.name;
+  bool differ = false;
+  for (const ExpectedMember& e : members.all()) {
+    const wire::Join& join = joined.at(e.member);
+    if (!join.settles_differences) return false;
+    differ = differ || join.device.name != first;
+  }
+  return differ;
+}
+
 void Agreement::clear() { ready_.clear(); }
 
 void Agreement::hear(Member member, const wire::Ready& ready) {

@@ -17,6 +17,11 @@ namespace antdt::ctl::membership {
 [[nodiscard]] std::optional<std::string> data_differ(const MemberList& members,
                                                      const std::map<Member, wire::Join>& joined);
 
+// Whether the members compute on devices of different classes, and all of them can settle what
+// their arithmetic then differs in.
+[[nodiscard]] bool devices_differ(const MemberList& members,
+                                  const std::map<Member, wire::Join>& joined);
+
 class Agreement {
  public:
   void clear();

@@ -357,6 +357,7 @@ void Membership::form(Effects& out) {
   ready_.clear();
   reader_.choose(members_);
   out.emplace_back(PersistGeneration{generation_});
+  unlike_ = devices_differ(members_, joined_);
   SendForm form = form_for(0);  // with a secret that is alike for all, and derived once
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
     form.to = members_.at(rank).member;
@@ -375,6 +376,7 @@ SendForm Membership::form_for(std::size_t rank) const {
   // An earlier trainer sends this key unencrypted. The secret cannot be computed from it.
   const crypto::Mac earlier = secret.mac("antdt key of an earlier trainer");
   std::memcpy(&form.key, earlier.data(), sizeof(form.key));
+  form.unlike = unlike_;
   form.base = base_;
   if (reads_checkpoint()) {
     form.restore = restore_;

@@ -136,6 +136,7 @@ class Membership {
   std::map<Member, MonoTime> expected_since_;
   // joins since the last generation that the member was in ended
   std::map<Member, wire::Join> joined_;
+  bool unlike_ = false;  // of the generation that is formed: see Form::unlike
   std::map<Member, wire::Address> addresses_;
   Agreement ready_;
   CheckpointReader reader_;              // reader of `restore_`

@@ -28,6 +28,7 @@ worker::WorkerConfig config_of(const Tools& tools, const MemberDriver::Parts& pa
   config.join.pid = static_cast<std::uint32_t>(getpid());
   config.join.data = parts.data;
   config.join.device = parts.device;
+  config.join.settles_differences = true;
   config.has_train_data = parts.train != nullptr;
   config.has_eval_data = parts.eval != nullptr;
   config.eval_batch = parts.eval_batch;
@@ -203,7 +204,10 @@ Input MemberDriver::perform(const worker::HashState& effect) {
         if (!writer_.busy()) tools_.client.set_io({"comparing the state", {}, bytes, of_all});
       });
   if (!writer_.busy()) tools_.client.set_io({});
-  return worker::StateHashed{hash};
+  if (!effect.settles) return worker::StateHashed{hash};
+  const auto settled = settle_differences(*collective_, tools_.engine, effect.step, hash);
+  if (!settled) return broke(settled.error());
+  return worker::StateHashed{settled->hash, settled->replaced};
 }
 
 // The driver reports an ordered checkpoint itself, because a step may take longer than the others

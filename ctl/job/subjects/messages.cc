@@ -106,6 +106,13 @@ void Messages::hear(const WorkerSaid& e, const wire::Ready& said, Work& work) {
     return;
   }
   hear_history(said.history, said.step, work);
+  if (said.replaced) {
+    work.note("replica",
+              fmt::format("{}: after step {} the training state had other bits than that of the "
+                          "group's first member, whose state it took: devices of different classes "
+                          "compute alike up to rounding",
+                          e.member.worker, said.step));
+  }
   work.then(membership::ReadyArrived{e.member, e.generation, said});
 }
 

@@ -107,6 +107,30 @@ TEST_F(MembershipTest, ADifferentStateHashIsReportedWithBothHosts) {
   EXPECT_THAT(cannot[0].reason, testing::HasSubstr("w2 on b"));
 }
 
+TEST_F(MembershipTest, DifferencesAreSettledWhereDevicesDifferAndAllMembersCanDoThat) {
+  const auto on = [&](const std::string& device, bool can = true) {
+    wire::Join joined = join();
+    joined.device.name = device;
+    joined.settles_differences = can;
+    return joined;
+  };
+  const auto told = [&](const wire::Join& first, const wire::Join& second) {
+    Membership group(crypto::Secret().derive("drawn"), kPatience);
+    Effects effects;
+    group.step(MembersExpected{{{w(0), "a", 0}, {w(1), "b", 1}}}, MonoTime{}, effects);
+    group.step(MemberJoined{w(0), {}, first}, MonoTime{}, effects);
+    group.step(MemberJoined{w(1), {}, second}, MonoTime{}, effects);
+    const auto forms = all<SendForm>(effects);
+    EXPECT_EQ(forms.size(), 2U);
+    EXPECT_EQ(forms.at(0).form.unlike, forms.at(1).form.unlike);
+    return forms.at(0).form.unlike;
+  };
+  EXPECT_FALSE(told(on("cuda:H100"), on("cuda:H100")));
+  EXPECT_TRUE(told(on("cuda:H100"), on("cuda:A100")));
+  EXPECT_FALSE(told(on("cuda:H100"), on("cuda:A100", false)))
+      << "a trainer of an earlier release would not take part in it";
+}
+
 TEST_F(MembershipTest, MembersThatCountTheOthersPlacesDifferentlyCannotSettle) {
   settle({w(0), w(1)});
   step(CollectiveStuck{"nobody moves"});

@@ -91,6 +91,45 @@ TEST(Healing, WhenTheSourceDiesAMemberThatIsBehindKeepsItsState) {
   }
 }
 
+// What devices of different classes do to replicas: the same steps, and other last bits.
+TEST(Healing, ReplicasThatDifferInBitsGoOnWithTheStateOfTheFirst) {
+  std::vector<Patient> members(5);
+  for (Patient& p : members) p.train(3);
+  for (const std::size_t rank : {1U, 2U, 4U}) {
+    float& count = members[rank].engine.counts_[rank];
+    count = std::nextafter(count, 0.0F);
+  }
+  const std::uint64_t first = state_hash(members[0].engine, Step{3});
+  std::vector<Result<SettledHash>> settled(members.size());
+  LocalGroup(5).run([&](Collective& collective) {
+    Engine& engine = members[collective.rank()].engine;
+    settled[collective.rank()] =
+        settle_differences(collective, engine, Step{3}, state_hash(engine, Step{3}));
+  });
+  for (std::size_t rank = 0; rank < members.size(); ++rank) {
+    ASSERT_TRUE(settled[rank]) << settled[rank].error().message;
+    const bool differed = rank == 1 || rank == 2 || rank == 4;
+    EXPECT_EQ(settled[rank]->replaced, differed) << rank;
+    EXPECT_EQ(settled[rank]->hash, first) << rank;
+    EXPECT_EQ(members[rank].engine.replaced_, differed ? 1U : 0U) << rank;
+    EXPECT_THAT(members[rank].engine.counts_, Each(3.0F)) << rank;
+  }
+}
+
+TEST(Healing, ReplicasThatAreAlikePassNothing) {
+  std::vector<Patient> members(3);
+  for (Patient& p : members) p.train(3);
+  LocalGroup group(3);
+  group.run([&](Collective& collective) {
+    Engine& engine = members[collective.rank()].engine;
+    const auto settled =
+        settle_differences(collective, engine, Step{3}, state_hash(engine, Step{3}));
+    ASSERT_TRUE(settled);
+    EXPECT_FALSE(settled->replaced);
+  });
+  for (const Patient& p : members) EXPECT_EQ(p.engine.replaced_, 0U);
+}
+
 TEST(Healing, AModelOfAnotherSizeIsAnErrorOnBothSidesAndChangesNothing) {
   Patient mine;
   mine.train(8);

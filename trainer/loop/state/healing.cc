@@ -4,6 +4,8 @@
 #include <array>
 #include <span>
 
+#include "trainer/loop/state/state_hash.h"
+
 namespace antdt::trainer {
 namespace {
 
@@ -98,6 +100,20 @@ Result<std::string> pass_state(Collective& collective, Engine& engine,
   }
   engine.state_replaced();
   return meta;
+}
+
+Result<SettledHash> settle_differences(Collective& collective, Engine& engine, Step step,
+                                       std::uint64_t own, const Received& received) {
+  std::vector<std::uint64_t> hashes(collective.size());
+  ANTDT_RETURN_IF_ERROR(collective.allgather(std::as_bytes(std::span(&own, 1)),
+                                             std::as_writable_bytes(std::span(hashes))));
+  worker::PassState pass{worker::settle_plan(hashes, collective.rank())};
+  if (!pass.plan.receives && !pass.plan.sends) return SettledHash{own};
+  for (const auto& part : engine.state_parts()) pass.all_bytes += part.size();
+  pass.keeps_own = true;
+  ANTDT_RETURN_IF_ERROR(pass_state(collective, engine, pass, received));
+  if (!pass.plan.receives) return SettledHash{own};
+  return SettledHash{state_hash(engine, step), true};
 }
 
 }  // namespace antdt::trainer

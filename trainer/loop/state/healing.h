@@ -26,4 +26,16 @@ using Received = std::function<void(std::uint64_t bytes, std::uint64_t of_all)>;
                                              const worker::PassState& pass,
                                              const Received& received = nullptr);
 
+// The hash of this member's state after `step`, and whether it is that of rank 0 in place of its
+// own.
+struct SettledHash {
+  std::uint64_t hash = 0;
+  bool replaced = false;
+};
+// Members whose state differs from that of rank 0 receive that one. `own`: the hash of this
+// member's. All members of `collective` call it at the same moment.
+[[nodiscard]] Result<SettledHash> settle_differences(Collective& collective, Engine& engine,
+                                                     Step step, std::uint64_t own,
+                                                     const Received& received = nullptr);
+
 }  // namespace antdt::trainer

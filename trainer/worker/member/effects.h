@@ -104,9 +104,11 @@ struct PassState {
   // The state that this member has must stay complete until the other has arrived: see heal_plan.h.
   bool keeps_own = false;
 };
-// -> StateHashed
+// `settles`: the members compare their hashes, and those whose state differs from that of rank 0
+// receive that one (settle_plan). -> StateHashed
 struct HashState {
   Step step;
+  bool settles = false;
 };
 // Takes up to `records` records, waiting at most for `patience`, and adds their gradient. With
 // `last`, nothing more comes in this step. Time counts as kCompute once records are there. ->

@@ -161,7 +161,7 @@ Formation::End Formation::on(const StatePassed& input, Effects& out) {
 void Formation::hash_state(std::vector<WorkerId> members, Effects& out) {
   member_.training.members = std::move(members);
   state_ = HashingState{};
-  out.emplace_back(HashState{member_.training.step});
+  out.emplace_back(HashState{member_.training.step, form_.unlike});
 }
 
 // From: hashing state. To: awaiting settle.
@@ -175,7 +175,7 @@ Formation::End Formation::on(const StateHashed& input, Effects& out) {
   // All are at the same step: one of them tells which records made the last ones.
   out.emplace_back(Send{wire::Ready{training.step, input.hash, training.phase, training.places,
                                     form_.rank == 0 ? training.log.history() : wire::StepHistory{},
-                                    collective_}});
+                                    collective_, input.replaced}});
   return {};
 }
 

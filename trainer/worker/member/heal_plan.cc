@@ -56,4 +56,11 @@ Result<HealPlan> heal_plan(std::span<const HealSlot> slots, std::uint32_t rank) 
   return plan;
 }
 
+HealPlan settle_plan(std::span<const std::uint64_t> hashes, std::uint32_t rank) {
+  HealPlan plan;
+  plan.receives = hashes[rank] != hashes.front();
+  plan.sends = hashes[(rank + 1) % hashes.size()] != hashes.front();
+  return plan;
+}
+
 }  // namespace antdt::worker

@@ -45,4 +45,8 @@ struct HealPlan {
 // member has the state, or if the models' parts differ.
 [[nodiscard]] Result<HealPlan> heal_plan(std::span<const HealSlot> slots, std::uint32_t rank);
 
+// The same where all members are at the same step and their states differ in bits: each whose hash
+// is not that of rank 0 receives that state. `hashes` are the members', by rank.
+[[nodiscard]] HealPlan settle_plan(std::span<const std::uint64_t> hashes, std::uint32_t rank);
+
 }  // namespace antdt::worker

@@ -94,6 +94,7 @@ struct StatePassed {
 };
 struct StateHashed {
   std::uint64_t hash = 0;
+  bool replaced = false;  // it is that of rank 0, in place of this member's own
 };
 // A record of a micro-batch that the program could not use: its index in the micro-batch.
 struct SkippedRecord {

@@ -205,6 +205,8 @@ Status check_job(const Registry& registry, const std::string& config_json) {
   // Only a worker reports a device.
   if (!registry.impl().instruments.contains(maker->config().model)) {
     const data::DataShape& shape = train.reader->shape();
+    // Workers may have a device where this process has none.
+    ANTDT_RETURN_IF_ERROR(choose_device(maker->config(), WorkerId{}, 1));
     if (on_servers(maker->config().sync)) {
       ANTDT_RETURN_IF_ERROR(maker->served(shape, {}));
     } else {

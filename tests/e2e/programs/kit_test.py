@@ -163,6 +163,28 @@ class Training(KitTest):
         losses = [epoch["train_loss"] for epoch in run.summary["epochs"]]
         self.assertLess(losses[1], losses[0] / 2)
 
+    def test_a_micro_batch_that_does_not_fit_the_memory_is_computed_in_pieces_and_bounds_plans(self):
+        # Full batches of weight 96 at the rate 96: a record's count rises by one for each time that it is in.
+        run = self.run_job(self.job(
+            'model = "hungry-counts"\noptimizer = "sgd"\nlr = 96.0\nprecision = "bf16"', "most = 10",
+            records=4800, workers=2))
+        self.assert_done(run)
+        self.assert_once(run, 2, 4800)
+        self.assertEqual(set(self.exported(run.dir, "counts")), {2})
+        bounds = {w["id"]: w["device"]["max_micro_batch"] for w in run.summary["workers"]}
+        self.assertEqual(bounds, {"w0": 6, "w1": 6}, "48, 24 and 12 do not fit")
+        events = [json.loads(line) for line in (run.dir / "events.jsonl").read_text().splitlines()]
+        told = [e["text"] for e in events if e["kind"] == "memory"]
+        self.assertTrue(any("w0 ran out of its device's memory" in text for text in told), told)
+        said = "".join(p.read_text() for p in (run.dir / "logs").glob("w*"))
+        self.assertIn("out of memory on cpu in a micro-batch of 48 records: 3145728 bytes were asked for", said)
+
+    def test_devices_that_a_job_cannot_use_are_refused_with_what_to_write(self):
+        said = self.refused('model = "table"\nsync = "ps-bsp"\ndevice = "cuda"', extra="[roles.server]\ncount = 1\n")
+        self.assertIn("workers of parameter servers compute on a processor: write trainer.device", said)
+        said = self.refused('model = "table"\nembedding_gradients = "sparse"\nprecision = "bf16"')
+        self.assertIn('write trainer.precision = "fp32"', said)
+
     def test_antdt_trainers_models_are_in_a_users_program(self):
         run = self.run_job(self.job('model = "tally"', records=2000, workers=2))
         self.assert_done(run)

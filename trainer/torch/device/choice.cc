@@ -66,13 +66,17 @@ std::uint32_t cuda_devices() {
 std::string device_class(const DeviceChoice& choice) {
   if (choice.device.is_cpu()) return {};
   // The driver's library is there wherever LibTorch found a device, which has initialised it.
+  using DeviceOf = int (*)(int* device, int ordinal);
   using NameOf = int (*)(char* name, int length, int device);
   std::array<char, 256> name{};
   void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-  const auto name_of =
-      driver == nullptr ? nullptr : reinterpret_cast<NameOf>(dlsym(driver, "cuDeviceGetName"));
-  const bool known = name_of != nullptr && name_of(name.data(), static_cast<int>(name.size()) - 1,
-                                                   choice.device.index()) == 0;
+  if (driver == nullptr) return "cuda:unknown";
+  const auto device_of = reinterpret_cast<DeviceOf>(dlsym(driver, "cuDeviceGet"));
+  const auto name_of = reinterpret_cast<NameOf>(dlsym(driver, "cuDeviceGetName"));
+  int device = 0;
+  const bool known = device_of != nullptr && name_of != nullptr &&
+                     device_of(&device, choice.device.index()) == 0 &&
+                     name_of(name.data(), static_cast<int>(name.size()) - 1, device) == 0;
   return fmt::format("cuda:{}", known ? name.data() : "unknown");
 }
 

@@ -11,10 +11,13 @@ namespace kit = antdt::kit;
 // batch.
 class Counts final : public kit::Model {
  public:
-  explicit Counts(std::uint64_t records) {
+  // `most`: a batch of more records has no memory; 0: any has.
+  explicit Counts(std::uint64_t records, std::int64_t most = 0) : most_(most) {
     counts_ = register_parameter("counts", torch::zeros({static_cast<std::int64_t>(records)}));
   }
   torch::Tensor forward(const kit::Batch& batch) override {
+    TORCH_CHECK_WITH(OutOfMemoryError, most_ == 0 || batch.records <= most_,
+                     "CUDA out of memory. Tried to allocate 3.00 MiB.");
     return counts_.index_select(0, batch.ids.flatten());
   }
   kit::Loss loss(const torch::Tensor& output, const kit::Batch& batch) override {
@@ -23,6 +26,7 @@ class Counts final : public kit::Model {
 
  private:
   torch::Tensor counts_;
+  std::int64_t most_;
 };
 
 // Adds the sums of all members as they are, so that counts stay whole numbers.
@@ -100,6 +104,9 @@ int main(int argc, char** argv) {
   antdt::Registry registry = antdt::built_in_registry();
   registry.model("counts", [](const kit::Context& context) {
     return std::make_shared<Counts>(context.data.id_rows);
+  });
+  registry.model("hungry-counts", [](const kit::Context& context) {
+    return std::make_shared<Counts>(context.data.id_rows, context.user.integer("most"));
   });
   registry.optimizer(
       "count", [](const kit::Context&, std::size_t size) { return std::make_unique<Count>(size); });

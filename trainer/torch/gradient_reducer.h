@@ -28,6 +28,10 @@
 
 namespace antdt::trainer {
 
+// The size of a bucket: large enough for the bandwidth of the ring, small enough that the first one
+// is sent early. Equal on all members, whatever they compute on, because they sum the same buckets.
+inline constexpr std::size_t kBucketBytes = 1U << 20U;
+
 // Floats of the flat gradient.
 struct GradientRange {
   std::size_t first = 0;

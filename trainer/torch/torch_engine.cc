@@ -18,9 +18,6 @@
 namespace antdt::trainer {
 namespace {
 
-// Large enough for the bandwidth of the ring, small enough that the first bucket is sent early.
-constexpr std::size_t kBucketBytes = 1U << 20U;
-
 class TorchEngine final : public Engine {
  public:
   // `table`: the entry whose gradient may be summed as rows; empty: all gradients are dense.

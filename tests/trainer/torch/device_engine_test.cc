@@ -139,6 +139,32 @@ TEST_P(OnADevice, Bfloat16TrainsWithStateInFloat32) {
   EXPECT_GT(max_difference(state_of(*full), state_of(*half)), 0) << "it is another precision";
 }
 
+TEST(DeviceGroup, MembersOfBothKindsSumTheSameBuckets) {
+  TrainerConfig config = config_of("mlp", "sgd");
+  config.hidden = {512, 512};  // two buckets
+  const data::Examples all = images(24, 1);
+  const auto reference = engine_of(config, image_shape());
+  const auto begun = state_of(*reference);
+  for (int i = 0; i < 3; ++i) alone(*reference, {all}, 24);
+  std::mutex mutex;
+  LocalGroup group(2);
+  group.run([&](Collective& collective) {
+    std::unique_ptr<Engine> engine;
+    {
+      const std::lock_guard lock(mutex);
+      engine = collective.rank() == 0 ? engine_of(config, image_shape())
+                                      : device_engine(config, image_shape());
+    }
+    const std::size_t from = 12 * collective.rank();
+    for (int i = 0; i < 3; ++i) {
+      step(*engine, collective, {rows(all, image_shape(), from, from + 12)}, 24);
+    }
+    const std::lock_guard lock(mutex);
+    EXPECT_LT(distance(state_of(*reference), state_of(*engine)),
+              2e-3 * distance(begun, state_of(*reference)));
+  });
+}
+
 // ------------------------------------------------------------------------ state
 
 TEST(DeviceState, AMemberThatReceivesTheStateGoesOnLikeItsSource) {

@@ -107,7 +107,8 @@ Result<SettledHash> settle_differences(Collective& collective, Engine& engine, S
   std::vector<std::uint64_t> hashes(collective.size());
   ANTDT_RETURN_IF_ERROR(collective.allgather(std::as_bytes(std::span(&own, 1)),
                                              std::as_writable_bytes(std::span(hashes))));
-  worker::PassState pass{worker::settle_plan(hashes, collective.rank())};
+  worker::PassState pass;
+  pass.plan = worker::settle_plan(hashes, collective.rank());
   if (!pass.plan.receives && !pass.plan.sends) return SettledHash{own};
   for (const auto& part : engine.state_parts()) pass.all_bytes += part.size();
   pass.keeps_own = true;

@@ -24,9 +24,6 @@
 namespace antdt::trainer {
 namespace {
 
-// Larger than in the host's memory, because each bucket costs two copies.
-constexpr std::size_t kStagedBytes = 4U << 20U;
-
 std::vector<torch::Tensor> buffers_of(const kit::Model& model) {
   std::vector<torch::Tensor> all;
   for (const auto& item : model.named_buffers()) all.push_back(item.value());
@@ -52,7 +49,7 @@ class DeviceEngine final : public Engine {
         results_(torch::empty(
             {2}, torch::TensorOptions(torch::kFloat64).pinned_memory(!choice.device.is_cpu()))),
         reduction_(gradients()),
-        reducer_(parameters_, kStagedBytes, nullptr, 0, &reduction_) {}
+        reducer_(parameters_, kBucketBytes, nullptr, 0, &reduction_) {}
 
   void begin_step(Collective& collective) override {
     collective_ = &collective;

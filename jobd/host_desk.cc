@@ -14,7 +14,7 @@ namespace antdt::jobd {
 namespace {
 
 constexpr std::string_view kLocal = "local";
-constexpr std::size_t kMostOfADrain = 800;  // of what a message of an agent says about it
+constexpr std::size_t kMostOfADrain = 800;  // of what an agent says about a drain or a device
 
 std::string by_whom(const std::optional<wire::Drain>& drain) {
   return drain ? valid_utf8(wire::to_text(*drain), kMostOfADrain) : "";
@@ -62,7 +62,7 @@ ctl::HostState HostDesk::state_of(const std::string& endpoint,
   host.host = endpoint;
   host.name = welcome.host;
   host.drained = by_whom(welcome.drain);
-  host.room = room_on({endpoint, welcome.cpus, welcome.memory_bytes, welcome.devices}, config.roles,
+  host.room = room_on(launcher::resources_of(endpoint, welcome), config.roles,
                       static_cast<std::uint32_t>(welcome.running.size()), servers);
   const auto& hosts = config.cluster.hosts;
   host.order = static_cast<std::uint32_t>(std::ranges::find(hosts, endpoint) - hosts.begin());
@@ -74,11 +74,23 @@ void HostDesk::on_welcome(const std::string& endpoint, wire::AgentWelcome welcom
   shell_.standbys.on_welcome(
       endpoint, static_cast<std::uint32_t>(std::ranges::find(listed, endpoint) - listed.begin()),
       welcome);
+  tell_trouble(hosts_[endpoint].host_devices, welcome.host_devices);
   hosts_[endpoint] = welcome;
   shell_.checkpoints.copies().host_up(endpoint);
   shell_.feed(ctl::job::HostWelcomed{state_of(endpoint, welcome), welcome.running});
+  place_if_due();
+}
+
+// An agent that began just now may not know its devices yet.
+void HostDesk::place_if_due() {
   const ctl::Lifecycle& life = shell_.machine.lifecycle();
   if (!shell_.links->contacts().all_welcome() || !life.workers().empty()) return;
+  const launcher::RolesSection& roles = shell_.config.roles;
+  const bool gpus = roles.worker.resources.gpus > 0 || roles.server.resources.gpus > 0;
+  if (gpus && std::ranges::any_of(
+                  hosts_, [](const auto& entry) { return entry.second.host_devices.pending; })) {
+    return;
+  }
   if (life.state() == ctl::JobState::kStarting) place_workers();
 }
 
@@ -87,6 +99,40 @@ void HostDesk::on_drain(const std::string& endpoint, const wire::HostDrain& drai
   if (host == hosts_.end()) return;  // its welcome says the same
   host->second.drain = drain.drain;
   shell_.feed(ctl::lifecycle::HostDrained{endpoint, by_whom(drain.drain)});
+}
+
+void HostDesk::on_devices(const std::string& endpoint, const wire::HostDevices& devices) {
+  const auto host = hosts_.find(endpoint);
+  if (host == hosts_.end()) return;  // its welcome says the same
+  tell_trouble(host->second.host_devices, devices);
+  host->second.host_devices = devices;
+  host->second.devices = devices.free;
+  place_if_due();
+}
+
+void HostDesk::tell_trouble(const wire::HostDevices& before, const wire::HostDevices& now) {
+  if (now.pending || before.trouble == now.trouble) return;
+  if (!now.trouble.empty()) {
+    shell_.note("device", fmt::format("{} leases no GPUs now: {}", now.host,
+                                      valid_utf8(now.trouble, kMostOfADrain)));
+  } else if (!before.pending) {
+    shell_.note("device", fmt::format("{} leases its GPUs again", now.host));
+  }
+}
+
+void HostDesk::on_device_trouble(const std::string& endpoint, const wire::DeviceTrouble& trouble) {
+  const auto host = hosts_.find(endpoint);
+  shell_.note("device", fmt::format("a device of {} on {} is not healthy: {}", trouble.worker,
+                                    host == hosts_.end() ? endpoint : host->second.host,
+                                    valid_utf8(trouble.problem, kMostOfADrain)));
+}
+
+void HostDesk::add_devices(ctl::JobReport& report) const {
+  for (const auto& [endpoint, welcome] : hosts_) {
+    for (ctl::HostReport& host : report.hosts) {
+      if (host.name == welcome.host || host.name == endpoint) host.devices = welcome.host_devices;
+    }
+  }
 }
 
 void HostDesk::on_lost(const std::string& endpoint, const std::string& reason) {
@@ -112,7 +158,7 @@ void HostDesk::place_workers() {
       drained += fmt::format("; {} is drained {}", w.host, by_whom(w.drain));
       continue;
     }
-    hosts.push_back({endpoint, w.cpus, w.memory_bytes, w.devices});
+    hosts.push_back(launcher::resources_of(endpoint, w));
   }
   auto placed = place_processes(hosts, shell_.config.roles);
   if (!placed) {
@@ -152,6 +198,7 @@ void HostDesk::start(const ctl::lifecycle::StartWorker& o) {
   wire::StartProcess start =
       start_order(shell_.config, o.member.worker.role,
                   extra == extra_env_.end() ? std::vector<wire::EnvVar>{} : extra->second);
+  if (extra != extra_env_.end()) set_local_rank(extra->second, start);
   start.run_dir = shell_.options.run_dir;
   start.config_json = shell_.config_json;
   ctl::MonitorConfig windows;

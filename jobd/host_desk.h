@@ -10,6 +10,7 @@
 #include "core/result.h"
 #include "core/transport/socket.h"
 #include "core/wire/agent_messages.h"
+#include "ctl/job/report.h"
 #include "ctl/lifecycle/lifecycle_events.h"
 #include "ctl/lifecycle/process_requests.h"
 
@@ -24,6 +25,10 @@ class HostDesk {
   [[nodiscard]] Status dial_agents(transport::Context& context);
   void on_welcome(const std::string& endpoint, wire::AgentWelcome welcome);
   void on_drain(const std::string& endpoint, const wire::HostDrain& drain);
+  void on_devices(const std::string& endpoint, const wire::HostDevices& devices);
+  void on_device_trouble(const std::string& endpoint, const wire::DeviceTrouble& trouble);
+  // What agents told last of their hosts' devices.
+  void add_devices(ctl::JobReport& report) const;
   void on_lost(const std::string& endpoint, const std::string& reason);
   // Reports hosts that have been silent for a moment.
   void look_at_silence();
@@ -39,7 +44,9 @@ class HostDesk {
  private:
   [[nodiscard]] ctl::HostState state_of(const std::string& endpoint,
                                         const wire::AgentWelcome& welcome) const;
+  void place_if_due();
   void place_workers();
+  void tell_trouble(const wire::HostDevices& before, const wire::HostDevices& now);
 
   Shell& shell_;
   std::map<std::string, wire::AgentWelcome> hosts_;  // by endpoint

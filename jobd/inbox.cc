@@ -127,23 +127,27 @@ void Inbox::on_agent_message(const std::string& endpoint, const wire::Envelope& 
   }
   if (shell_.standbys.on_agent_message(endpoint, envelope, body)) return;
   // A message that cannot be read is ignored; the agent repeats it.
-  const Overloaded act{[&](const wire::ReservedPort& m) { shell_.hosts.on_port(m.port); },
-                       [&](const wire::HostDrain& m) { shell_.hosts.on_drain(endpoint, m); },
-                       [&](const wire::ProcessStarted& m) {
-                         shell_.feed(ctl::lifecycle::WorkerStarted{member, m.pid});
-                       },
-                       [&](const wire::ProcessExited& m) {
-                         shell_.outbox.send({endpoint, ""}, member, {}, wire::ExitSeen{});
-                         shell_.feed(ctl::lifecycle::WorkerExited{member, m});
-                       },
-                       [&](const wire::Refused& m) {
-                         shell_.feed(ctl::lifecycle::WorkerStartRefused{member, m.reason});
-                       }};
+  const Overloaded act{
+      [&](const wire::ReservedPort& m) { shell_.hosts.on_port(m.port); },
+      [&](const wire::HostDrain& m) { shell_.hosts.on_drain(endpoint, m); },
+      [&](const wire::HostDevices& m) { shell_.hosts.on_devices(endpoint, m); },
+      [&](const wire::DeviceTrouble& m) { shell_.hosts.on_device_trouble(endpoint, m); },
+      [&](const wire::ProcessStarted& m) {
+        shell_.feed(ctl::lifecycle::WorkerStarted{member, m.pid});
+      },
+      [&](const wire::ProcessExited& m) {
+        shell_.outbox.send({endpoint, ""}, member, {}, wire::ExitSeen{});
+        shell_.feed(ctl::lifecycle::WorkerExited{member, m});
+      },
+      [&](const wire::Refused& m) {
+        shell_.feed(ctl::lifecycle::WorkerStartRefused{member, m.reason});
+      }};
   const bool of_agent =
-      wire::dispatch<wire::ReservedPort, wire::HostDrain, wire::ProcessStarted, wire::ProcessExited,
-                     wire::Refused>(envelope.kind, body, [&](const auto& message) {
-        if (message) act(*message);
-      });
+      wire::dispatch<wire::ReservedPort, wire::HostDrain, wire::HostDevices, wire::DeviceTrouble,
+                     wire::ProcessStarted, wire::ProcessExited, wire::Refused>(
+          envelope.kind, body, [&](const auto& message) {
+            if (message) act(*message);
+          });
   if (!of_agent && envelope.attempt != Attempt{}) {
     on_worker_message(envelope, body, {endpoint, ""});
   }

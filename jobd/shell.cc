@@ -51,6 +51,7 @@ ctl::JobReport Shell::report() const {
   ctl::JobReport report = machine.report();
   if (own_program) report.solution_trouble = own_program->trouble();
   report.disk_trouble = disks.trouble();
+  hosts.add_devices(report);
   return report;
 }
 

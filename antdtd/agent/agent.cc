@@ -57,7 +57,7 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
           [this](const std::string& job, const UserIdentity& user) {
             return save_attach(job, user);
           },
-          [this](const std::string& job) { return welcome(job); },
+          [this](const std::string& job, const UserIdentity& user) { return welcome(job, user); },
           [this](const std::string& job) { on_attached(job); },
           [this](const wire::Envelope& envelope, wire::Packet packet) {
             on_daemon_message(envelope, std::move(packet));
@@ -102,7 +102,7 @@ Agent::~Agent() {
   sockets_.reset();
   loop_.unwatch_socket(daemons_->socket());
   loop_.cancel(heartbeat_timer_);
-  for (const auto& timer : {timer_, flush_timer_}) {
+  for (const auto& timer : {timer_, flush_timer_, look_timer_}) {
     if (timer) loop_.cancel(*timer);
   }
 }
@@ -125,6 +125,7 @@ void Agent::adopt() {
                           options_.log_file},
       PrivateJob::Calls{[this](const std::string& job) { apply(supervision::JobOver{job}); },
                         [this] { arm_timer(); }});
+  see_devices();  // so that the leases that are found are of devices that are known
   for (supervision::ProcessFound& adopted : runner_->adopt()) {
     log_info("found {}: {}", describe(adopted.key), adopted.status ? "ended" : "running");
     if (adopted.key.member.worker != kJobDaemon) {
@@ -176,9 +177,10 @@ void Agent::run(const supervision::ReportExit& effect) {
   const ExitStatus& status = effect.status;
   daemons_->send_or_drop(
       effect.key.job,
-      wire::make_packet(envelope_of(effect.key),
-                        wire::ProcessExited{status.code, status.signal, status.error,
-                                            status.last_lines, status.oom, status.orphaned}));
+      wire::make_packet(
+          envelope_of(effect.key),
+          wire::ProcessExited{status.code, status.signal, status.error, status.last_lines,
+                              status.oom, status.orphaned, status.device}));
 }
 
 void Agent::run(const supervision::RefuseStart& effect) {
@@ -229,7 +231,7 @@ void Agent::on_attached(const std::string& job) {
   apply(supervision::DaemonAttached{job});
 }
 
-wire::AgentWelcome Agent::welcome(const std::string& job) const {
+wire::AgentWelcome Agent::welcome(const std::string& job, const UserIdentity& user) const {
   const Capacity free = supervision_.free();
   wire::AgentWelcome welcome;
   welcome.host = options_.host;
@@ -239,6 +241,7 @@ wire::AgentWelcome Agent::welcome(const std::string& job) const {
   welcome.devices = free.devices;
   welcome.running = supervision_.running(job);
   welcome.drain = drain_;
+  welcome.host_devices = devices_for(user);
   return welcome;
 }
 
@@ -250,6 +253,7 @@ void Agent::start_process(const wire::Envelope& envelope, wire::StartProcess& st
         key, envelope.seq, wire::RefusalCode::kFull,
         fmt::format("host {} is drained {}", options_.host, wire::to_text(*drain_))});
   }
+  hide_devices(start);
   apply(supervision::StartWanted{key, std::make_shared<wire::StartProcess>(std::move(start)),
                                  envelope.seq});
 }
@@ -330,6 +334,7 @@ void Agent::on_ended(const ProcessKey& key, const ExitStatus& status) {
   if (WorkerLinks* workers = sockets_->of(key.job)) workers->receive(UserSockets::kBatch);
   log_info("{} ended: code {}, signal {} {}{}", describe(key), status.code, status.signal,
            status.error, status.oom.empty() ? "" : "out of memory: " + status.oom);
+  if (may_be_of_a_device(key, status)) return hold_end(key, status);
   apply(supervision::ProcessEnded{key, status});
 }
 
@@ -398,6 +403,7 @@ void Agent::on_timer() {
 
 void Agent::heartbeat() {
   daemons_->heartbeat_all();
+  see_devices();
   heartbeat_timer_ = loop_.call_after(wire::kHeartbeatInterval, [this] { heartbeat(); });
 }
 

@@ -14,8 +14,8 @@
 #include "antdtd/agent/daemon_links.h"
 #include "antdtd/agent/private_job.h"
 #include "antdtd/agent/user_sockets.h"
+#include "antdtd/devices/accelerators.h"
 #include "antdtd/files/file_services.h"
-#include "antdtd/host/accelerators.h"
 #include "antdtd/host/agent_metrics.h"
 #include "antdtd/host/process_probe.h"
 #include "antdtd/host/report_sums.h"
@@ -39,6 +39,8 @@ struct AgentOptions {
   Duration orphan_timeout{};  // private: orphan timeout of the job daemon
   std::string log_file;
   std::string version = {};  // of AntDT
+  // CUDA_VISIBLE_DEVICES of the agent's environment: it leases no other devices.
+  std::optional<std::string> visible_devices = {};
 };
 
 // The parts of an agent, which main opens.
@@ -74,6 +76,7 @@ class Agent {
   void run(const supervision::SignalProcess& effect);
   void run(const supervision::ReportStarted& effect);
   void run(const supervision::MarkOrphaned& effect);
+  void run(const supervision::ReportDeviceTrouble& effect);  // agent_devices.cc
   void run(const supervision::ReportExit& effect);
   void run(const supervision::RefuseStart& effect);
   void run(const supervision::ForgetProcess& effect);
@@ -93,9 +96,18 @@ class Agent {
                   const KnownUser& user);
   void on_relayed_reply(const wire::Envelope& envelope, wire::RelayedReply reply);
 
+  // Accelerators and their leases: agent_devices.cc
+  void see_devices();
+  void hide_devices(wire::StartProcess& start) const;
+  [[nodiscard]] wire::HostDevices devices_for(const UserIdentity& user) const;
+  void tell_devices();
+  [[nodiscard]] bool may_be_of_a_device(const ProcessKey& key, const ExitStatus& status) const;
+  void hold_end(const ProcessKey& key, const ExitStatus& status);
+  void look_at_held_ends();
+
   [[nodiscard]] Status save_attach(const std::string& job, const UserIdentity& user);
   void on_attached(const std::string& job);
-  [[nodiscard]] wire::AgentWelcome welcome(const std::string& job) const;
+  [[nodiscard]] wire::AgentWelcome welcome(const std::string& job, const UserIdentity& user) const;
 
   void on_started(const ProcessKey& key, std::uint32_t pid);
   void on_ended(const ProcessKey& key, const ExitStatus& status);
@@ -129,6 +141,15 @@ class Agent {
   std::unique_ptr<DaemonLinks> daemons_;
   std::unique_ptr<FileServices> files_;
   std::map<std::string, JobRecord> records_;
+  wire::HostDevices told_devices_;  // what the job daemons were told last, without names
+  // Ends of processes that wait until their devices have been looked at.
+  struct HeldEnd {
+    ProcessKey key;
+    ExitStatus status;
+    std::uint64_t looks = 0;  // how many there must have been
+    MonoTime until{};
+  };
+  std::vector<HeldEnd> held_ends_;
   std::optional<wire::Drain> drain_;  // while the host is drained; durable in store_
 
   const SteadyClock real_clock_;
@@ -137,6 +158,7 @@ class Agent {
   std::optional<TimerId> timer_;
   TimerId heartbeat_timer_;
   std::optional<TimerId> flush_timer_;
+  std::optional<TimerId> look_timer_;
 };
 
 }  // namespace antdt::antdtd

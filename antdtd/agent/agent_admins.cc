@@ -116,6 +116,7 @@ void Agent::drain_host(const wire::Envelope& envelope, const wire::Packet& packe
 metrics::Families Agent::families() const {
   AgentFacts facts{options_.version, options_.host, options_.capacity, supervision_.free(), {},
                    counts_};
+  facts.whole.devices = static_cast<std::uint32_t>(supervision_.devices().devices().size());
   for (const auto& [job, record] : records_) {
     facts.jobs.push_back({job, sockets_->owner_of(job).name,
                           static_cast<std::uint32_t>(supervision_.running(job).size()),

@@ -98,7 +98,7 @@ void DaemonLinks::hello(const wire::Envelope& envelope, const wire::Packet& pack
   if (!user) return refuse(packet, envelope, wire::RefusalCode::kUser, user.error().message);
   if (envelope.job.empty()) {
     // A launcher asks which resources are free here before there is a job.
-    wire::AgentWelcome welcome = handlers_.welcome("");
+    wire::AgentWelcome welcome = handlers_.welcome("", user->identity);
     welcome.version = *version;
     welcome.user = user->identity.name;
     return reply(packet, wire::make_packet(envelope, welcome));
@@ -147,7 +147,7 @@ void DaemonLinks::attach(const wire::Envelope& envelope, const wire::Packet& pac
     return refuse(packet, envelope, fenced ? wire::RefusalCode::kStale : wire::RefusalCode::kBusy,
                   attached.error().message);
   }
-  wire::AgentWelcome welcome = handlers_.welcome(envelope.job);
+  wire::AgentWelcome welcome = handlers_.welcome(envelope.job, user->identity);
   welcome.version = version->second;
   welcome.user = user->identity.name;
   reply(packet, wire::make_packet(envelope, welcome));

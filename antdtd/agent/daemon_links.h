@@ -31,7 +31,7 @@ class DaemonLinks {
     // links().find(job) has the job's incarnation. An error (it could not be made durable) refuses
     // the daemon.
     std::function<Status(const std::string& job, const UserIdentity& user)> on_attach;
-    std::function<wire::AgentWelcome(const std::string& job)> welcome;
+    std::function<wire::AgentWelcome(const std::string& job, const UserIdentity&)> welcome;
     // Called after the welcome was sent.
     std::function<void(const std::string& job)> on_attached;
     // Any other message of the daemon that speaks for the job in the envelope.

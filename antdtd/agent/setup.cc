@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "antdtd/devices/visible_devices.h"
 #include "antdtd/shim/successor.h"
 #include "antdtd/users/user_files.h"
 #include "core/log/log.h"
@@ -14,6 +15,8 @@
 #include "core/os/fs.h"
 #include "core/os/net.h"
 #include "core/os/runtime_dir.h"
+#include "core/report/device_report.h"
+#include "core/report/json.h"
 
 namespace antdt::antdtd {
 namespace {
@@ -22,6 +25,7 @@ namespace {
 // may enter.
 constexpr const char* kRootStates = "/var/lib/antdt";
 constexpr const char* kRootSockets = "/run/antdtd";
+constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
 
 std::string environment_or_empty(const char* name) {
   const char* value = std::getenv(name);
@@ -225,6 +229,7 @@ AgentOptions options_of(const AgentFlags& flags) {
   options.orphan_timeout = from_seconds(flags.orphan_timeout_seconds);
   options.log_file = flags.log_file;
   options.version = flags.version;
+  if (const char* visible = std::getenv(kVisibleDevices)) options.visible_devices = visible;
   return options;
 }
 
@@ -298,6 +303,21 @@ Result<std::unique_ptr<metrics::MetricsServer>> open_metrics(EventLoop& loop,
   if (!server) return fail(ErrorKind::kUsage, "--metrics: {}", server.error().message);
   log_info("metrics are at http://{}/metrics", (*server)->address());
   return server;
+}
+
+std::string devices_json(const AgentFlags& flags, const Accelerators& accelerators) {
+  accelerators.await_first_look(from_seconds(flags.nvml_patience_seconds));
+  const Accelerators::Look look = accelerators.look();
+  DeviceLeases leases(probe_capacity().devices);
+  leases::Effects none;
+  if (look.watched) {
+    leases.step(leases::DevicesSeen{visible_devices(look.devices, std::getenv(kVisibleDevices)),
+                                    look.trouble},
+                none);
+  }
+  return report::to_text(
+      report::json_of(report::report_of({host_name(), leases.devices(), leases.trouble(),
+                                         look.pending, leases.free(), leases.sharable()})));
 }
 
 void remove_traces(const AgentFlags& flags) {

@@ -31,11 +31,18 @@ struct AgentFlags {
   double idle_exit_seconds = 60;
   double orphan_timeout_seconds = 60;
   std::string cgroup;  // root for workers' cgroups; "": the agent's own, if it may use that; "none"
-  bool limit_cpus = false;    // workers get no more CPU than they lease
-  bool no_successor = false;  // private: the shims do not start the agent again
-  std::string metrics;        // host:port where metrics are served; "": nowhere
-  std::string version;        // of AntDT
+  bool limit_cpus = false;                    // workers get no more CPU than they lease
+  bool no_successor = false;                  // private: the shims do not start the agent again
+  std::string metrics;                        // host:port where metrics are served; "": nowhere
+  std::string version;                        // of AntDT
+  std::string nvml = Accelerators::kLibrary;  // file or name of NVIDIA's management library
+  double nvml_patience_seconds = to_seconds(Accelerators::kPatience);
 };
+
+// How long an agent waits for the first look at its devices before it serves. Shorter than the time
+// after which the processes of a private agent give it up
+// (ProcessRunner::Settings::agent_hung_after).
+inline constexpr Duration kFirstLook = std::chrono::seconds(3);
 
 // Returns the flags with every default filled in, or kUsage.
 [[nodiscard]] Result<AgentFlags> complete(AgentFlags flags);
@@ -59,6 +66,11 @@ struct Opened {
 // for it.
 [[nodiscard]] Result<std::unique_ptr<metrics::MetricsServer>> open_metrics(
     EventLoop& loop, const AgentFlags& flags, const std::optional<Agent>& agent);
+
+// For `antdtd --show-devices`: the devices that an agent here would lease, as a line of JSON
+// (core/report/device_report.h). Waits for the first look at them, for `nvml_patience_seconds` at
+// most.
+[[nodiscard]] std::string devices_json(const AgentFlags& flags, const Accelerators& accelerators);
 
 // Removes the directories that a private agent leaves after its job, unless they contain anything
 // else.

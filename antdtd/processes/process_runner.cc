@@ -12,6 +12,7 @@
 #include <csignal>
 #include <utility>
 
+#include "antdtd/devices/visible_devices.h"
 #include "antdtd/processes/environment.h"
 #include "antdtd/processes/shim_launcher.h"
 #include "antdtd/shim/out_of_memory.h"
@@ -81,6 +82,12 @@ std::vector<std::string> shim_arguments(const ProcessKey& key, const wire::Start
   }
   if (!cgroup.empty()) arguments.insert(arguments.end(), {"--cgroup", cgroup});
   if (is_job_daemon(key)) arguments.emplace_back("--release-orphans");
+  if (start.lease && !start.lease->cpus.empty()) {
+    arguments.insert(arguments.end(), {"--cpus", start.lease->cpus});
+  }
+  if (start.lease && start.lease->numa_node >= 0) {
+    arguments.insert(arguments.end(), {"--numa-node", std::to_string(start.lease->numa_node)});
+  }
   add_successor(arguments, key, start.run_dir, settings);
   arguments.emplace_back("--");
   arguments.insert(arguments.end(), start.command.begin(), start.command.end());
@@ -147,9 +154,10 @@ Result<ProcessRunner::Live> ProcessRunner::start_shim(const ProcessKey& key,
     return live_of(shim);
   }
   const std::vector<std::string> environment =
-      is_job_daemon(key) ? job_daemon_environment(settings_.environment, key)
-                         : worker_environment(settings_.environment, settings_.workers_socket, key,
-                                              start.env, find_tracer(settings_.shim));
+      is_job_daemon(key)
+          ? job_daemon_environment(settings_.environment, key)
+          : worker_environment(settings_.environment, settings_.workers_socket, key,
+                               environment_with_devices(start), find_tracer(settings_.shim));
   const std::vector<std::string> arguments =
       shim_arguments(key, start, store_.directory(key), cgroup, settings_);
   ANTDT_TRY(const LaunchedShim shim, launch_shim(settings_.shim, arguments, environment));
@@ -170,9 +178,10 @@ Result<LaunchedShim> ProcessRunner::launch_shim_of(const UserIdentity& owner, co
   Spawn what;
   what.user = owner;
   what.program = settings_.shim;
-  what.environment = worker_environment(environment_of(owner, settings_.environment),
-                                        workers_socket_of(settings_.socket_dir, owner.uid), key,
-                                        start.env, find_tracer(settings_.shim));
+  what.environment =
+      worker_environment(environment_of(owner, settings_.environment),
+                         workers_socket_of(settings_.socket_dir, owner.uid), key,
+                         environment_with_devices(start), find_tracer(settings_.shim));
   OwnedFd procs;
   Pipe status;
   if (!status.open()) return fail_errno(ErrorKind::kIo, errno, "making a pipe for " + what.program);

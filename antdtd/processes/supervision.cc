@@ -11,11 +11,6 @@ namespace {
 
 ExitStatus ended_by(int signal, std::string why) { return {-1, signal, {}, std::move(why)}; }
 
-double gib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0); }
-
-// Leases are sums of decimal fractions of a CPU.
-constexpr double kCpuTolerance = 1e-6;
-
 void earliest(std::optional<MonoTime>& next, MonoTime when) {
   if (!next || when < *next) next = when;
 }
@@ -43,7 +38,7 @@ const char* to_string(Phase phase) {
 }
 
 Supervision::Supervision(Capacity capacity, SupervisionTimes times)
-    : capacity_(capacity), times_(times) {}
+    : capacity_(capacity), times_(times), devices_(capacity.devices) {}
 
 void Supervision::step(const Input& input, MonoTime now, Effects& out) {
   Turn turn{now, out};
@@ -88,12 +83,14 @@ void Supervision::on(const StartWanted& e, Turn& turn) {
   if (Process* known = find_mutable(e.key)) return answer_again(e.key, *known, e.seq, turn);
   if (std::string why = misfit(*e.start, e.key); !why.empty())
     return refuse(wire::RefusalCode::kFull, why);
+  const StartRequest start = lease_devices(e, turn);
+  if (start == nullptr) return;
 
   newest = e.key.member.attempt;
   job.orphan_timeout =
       std::max<Duration>(job.orphan_timeout, std::chrono::milliseconds(e.start->orphan_timeout_ms));
   Process process;
-  process.start = e.start;
+  process.start = start;
   process.seq = e.seq;
   job.processes[e.key.member] = std::move(process);
   retire_older(e.key.job, job, e.key.member, turn);
@@ -159,6 +156,8 @@ void Supervision::on(const ProcessFound& e, Turn& turn) {
   process.status = e.status;
   process.phase = e.status ? Phase::kEnded : e.pid != 0 ? Phase::kRunning : Phase::kLaunching;
   process.deadline = turn.now;
+  if (process.status) process.status->device = evidence_of_devices(process.start, *process.status);
+  if (process.live()) find_lease(e.key, process, turn);
   job.processes[e.key.member] = std::move(process);
 }
 
@@ -237,6 +236,9 @@ void Supervision::on(const ProcessEnded& e, Turn& turn) {
 }
 
 void Supervision::end(const ProcessKey& key, Process& process, ExitStatus status, Turn& turn) {
+  status.device = evidence_of_devices(process.start, status);
+  leases::Effects none;
+  devices_.step(leases::LeaseEnded{key}, none);
   process.phase = Phase::kEnded;
   process.status = std::move(status);
   process.deadline = turn.now + times_.exit_repeat;
@@ -363,39 +365,6 @@ std::optional<MonoTime> Supervision::next_wakeup(const Job& job) const {
     earliest(next, job.last_heard + job.orphan_timeout);
   }
   return next;
-}
-
-// -------------------------------------------------------------------- leases
-
-Capacity Supervision::free_without(const ProcessKey* except) const {
-  Capacity left = capacity_;
-  for (const auto& [name, job] : jobs_) {
-    for (const auto& [member, process] : job.processes) {
-      const bool same =
-          except != nullptr && name == except->job && member.worker == except->member.worker;
-      if (!process.live() || same) continue;
-      left.cpus -= process.start->cpus;
-      left.memory_bytes -= std::min(left.memory_bytes, process.start->memory_bytes);
-      left.devices -= std::min(left.devices, process.start->devices);
-    }
-  }
-  left.cpus = std::max(left.cpus, 0.0);
-  return left;
-}
-
-Capacity Supervision::free() const { return free_without(nullptr); }
-
-std::string Supervision::misfit(const wire::StartProcess& start, const ProcessKey& key) const {
-  const Capacity left = free_without(&key);
-  if (start.cpus <= left.cpus + kCpuTolerance && start.memory_bytes <= left.memory_bytes &&
-      start.devices <= left.devices) {
-    return {};
-  }
-  return fmt::format(
-      "no room for {}: it asks for {:.6g} cpus, {:.2f} GiB of memory and {} devices; free here are "
-      "{:.6g} of {:.6g} cpus, {:.2f} of {:.2f} GiB and {} of {} devices",
-      describe(key), start.cpus, gib(start.memory_bytes), start.devices, left.cpus, capacity_.cpus,
-      gib(left.memory_bytes), gib(capacity_.memory_bytes), left.devices, capacity_.devices);
 }
 
 // --------------------------------------------------------------------- views

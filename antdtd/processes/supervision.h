@@ -26,7 +26,7 @@
 //  - of one worker id at most one attempt runs: a newer one waits until the
 //    older is gone;
 //  - an end is reported again and again until it is acknowledged;
-//  - what live processes lease never exceeds the capacity;
+//  - what live processes lease never exceeds the capacity (of devices: device_leases.h);
 //  - a job whose daemon has been silent for its orphan timeout has no process
 //    left after its grace.
 #pragma once
@@ -40,6 +40,7 @@
 #include <variant>
 #include <vector>
 
+#include "antdtd/devices/device_leases.h"
 #include "antdtd/host/host.h"
 #include "antdtd/shim/process_key.h"
 #include "core/clock.h"
@@ -104,7 +105,8 @@ struct ProcessFound {
 };
 struct TimePassed {};
 using Input = std::variant<StartWanted, StopWanted, WorkerStarted, ProcessEnded, ExitAcknowledged,
-                           DaemonAttached, DaemonHeard, JobOver, ProcessFound, TimePassed>;
+                           DaemonAttached, DaemonHeard, JobOver, ProcessFound, TimePassed,
+                           leases::DevicesSeen>;
 
 struct LaunchProcess {
   ProcessKey key;
@@ -123,6 +125,11 @@ struct ReportStarted {
   ProcessKey key;
   std::uint32_t pid = 0;
   std::uint64_t seq = 0;
+};
+// A device of a live process is not healthy any more.
+struct ReportDeviceTrouble {
+  ProcessKey key;
+  std::string problem;
 };
 struct ReportExit {
   ProcessKey key;
@@ -144,8 +151,9 @@ struct ForgetJob {
 struct WriteToLog {
   std::string text;
 };
-using Effect = std::variant<LaunchProcess, SignalProcess, MarkOrphaned, ReportStarted, ReportExit,
-                            RefuseStart, ForgetProcess, ForgetJob, WriteToLog>;
+using Effect =
+    std::variant<LaunchProcess, SignalProcess, MarkOrphaned, ReportStarted, ReportDeviceTrouble,
+                 ReportExit, RefuseStart, ForgetProcess, ForgetJob, WriteToLog>;
 using Effects = std::vector<Effect>;
 
 struct SupervisionTimes {
@@ -158,6 +166,7 @@ struct SupervisionTimes {
 
 class Supervision {
  public:
+  // Devices of `capacity` are counted until DevicesSeen says more of them.
   explicit Supervision(Capacity capacity, SupervisionTimes times = {});
 
   void step(const Input& input, MonoTime now, Effects& out);
@@ -183,6 +192,7 @@ class Supervision {
   [[nodiscard]] Attempt newest(const std::string& job, WorkerId worker) const;
   [[nodiscard]] std::vector<wire::RunningProcess> running(const std::string& job) const;
   [[nodiscard]] Capacity free() const;
+  [[nodiscard]] const DeviceLeases& devices() const { return devices_; }
   [[nodiscard]] bool knows(const std::string& job) const;
 
  private:
@@ -218,6 +228,7 @@ class Supervision {
   void on(const JobOver& e, Turn& turn);
   void on(const ProcessFound& e, Turn& turn);
   void on(const TimePassed& e, Turn& turn);
+  void on(const leases::DevicesSeen& e, Turn& turn);
 
   Job& job_at(const std::string& name, MonoTime now);
   void heard(Job& job, MonoTime now);
@@ -236,6 +247,12 @@ class Supervision {
   [[nodiscard]] std::optional<MonoTime> next_wakeup(const Job& job) const;
   // Why the resources that `start` requests are not available; "" if they are.
   [[nodiscard]] std::string misfit(const wire::StartProcess& start, const ProcessKey& key) const;
+  // The order with the lease of the devices that it asks for, or null: the start was refused.
+  [[nodiscard]] StartRequest lease_devices(const StartWanted& e, Turn& turn);
+  void find_lease(const ProcessKey& key, Process& process, Turn& turn);
+  void tell_trouble(const leases::Effects& effects, Turn& turn);
+  [[nodiscard]] std::string evidence_of_devices(const StartRequest& start,
+                                                const ExitStatus& status) const;
   // What is not leased, as if no attempt of `except` lived.
   [[nodiscard]] Capacity free_without(const ProcessKey* except) const;
   Process* find_mutable(const ProcessKey& key);
@@ -243,6 +260,7 @@ class Supervision {
 
   Capacity capacity_;
   SupervisionTimes times_;
+  DeviceLeases devices_;
   std::map<std::string, Job> jobs_;
 };
 

@@ -42,6 +42,9 @@ struct ExitStatus {
   // Its agent or its shim ended it, because the one that it depends on was silent for its orphan
   // timeout: the job's daemon, or the agent.
   bool orphaned = false;
+  // What was wrong with a device that it had under lease when it failed; empty: nothing. The exit
+  // file does not have it.
+  std::string device{};
   bool operator==(const ExitStatus&) const = default;
 };
 inline constexpr std::size_t kLastLinesBytes = 4096;

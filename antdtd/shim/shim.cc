@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "antdtd/processes/kill_rounds.h"
+#include "antdtd/shim/binding.h"
 #include "antdtd/shim/cgroup.h"
 #include "antdtd/shim/linger.h"
 #include "antdtd/shim/out_of_memory.h"
@@ -133,7 +134,8 @@ class Output {
 
 class Shim {
  public:
-  Shim(const ShimOptions& options, const SpawnedWorker& worker, int signals, MonoTime now)
+  Shim(const ShimOptions& options, const SpawnedWorker& worker, int signals,
+       const std::string& unbound, MonoTime now)
       : worker_(worker.pid),
         keep_orphans_(options.keep_orphans),
         cgroup_(options.cgroup),
@@ -142,6 +144,7 @@ class Shim {
         agent_(options.agent),
         out_(worker.out, options.log_prefix + ".out", options.log_bytes),
         err_(worker.err, options.log_prefix + ".err", options.log_bytes) {
+    if (!unbound.empty()) err_.say(fmt::format("[antdt: {}]\n", unbound));
     if (worker.cgroup_error == 0) return;
     err_.say(fmt::format("[antdt: it runs outside its cgroup {}: {}]\n", cgroup_,
                          std::strerror(worker.cgroup_error)));
@@ -296,10 +299,11 @@ int run_shim(const ShimOptions& options) {
   // Another process holds the lock, or an agent has given this process up meanwhile.
   if (!lock || access(exit_file(options.process_dir).c_str(), F_OK) == 0) return kNothingStarted;
 
+  const std::string unbound = bind_to(options.cpus, options.numa_node);  // the worker inherits it
   const Result<SpawnedWorker> worker = spawn_worker(options.command, options.working_directory,
                                                     options.cgroup, options.cgroup_procs_fd);
   if (!worker) return report_spawn_failure(options, worker.error());
-  Shim shim(options, *worker, signals, std::chrono::steady_clock::now());
+  Shim shim(options, *worker, signals, unbound, std::chrono::steady_clock::now());
   // Without this file a later agent knows from the lock that the shim lives, but not its pid. The
   // present agent has been told.
   [[maybe_unused]] const Status written =

@@ -31,6 +31,10 @@ struct ShimOptions {
   // Whether processes that lose their parent become children of the shim, and end with the worker.
   // Not for a job daemon, which may have started its own agent again.
   bool keep_orphans = true;
+  // The CPUs ("0-15,32-47") and the NUMA node nearest to the worker's devices, to which it is bound
+  // (antdtd/shim/binding.h); "" and -1: to none.
+  std::string cpus;
+  int numa_node = -1;
   SuccessorOptions agent;  // a private agent that is to be started again
   std::vector<std::string> command;
 };

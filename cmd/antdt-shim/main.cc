@@ -16,7 +16,8 @@ constexpr int kUsageError = 2;
 constexpr const char* kUsage =
     "Usage: antdt-shim --process-dir DIR --log-prefix PATH [--log-bytes N]\n"
     "                  [--orphan-timeout-ms N] [--working-directory DIR] [--cgroup DIR]\n"
-    "                  [--cgroup-procs-fd N] [--release-orphans]\n"
+    "                  [--cgroup-procs-fd N] [--release-orphans] [--cpus LIST]\n"
+    "                  [--numa-node N]\n"
     "                  [--agent-lock PATH --agent-log PATH --agent-patience-ms N\n"
     "                   --agent-hung-ms N --agent-argument ARGUMENT...]\n"
     "                  -- PROGRAM [ARGUMENT...]\n"
@@ -44,6 +45,13 @@ bool parse_descriptor(std::string_view text, int& value) {
   return true;
 }
 
+bool parse_node(std::string_view text, int& value) {
+  std::uint64_t number = 0;
+  if (!parse_number(text, number) || number > 1023) return false;
+  value = static_cast<int>(number);
+  return true;
+}
+
 bool parse(int argc, char** argv, antdt::antdtd::ShimOptions& options, bool& kill_marked) {
   const option known[] = {{"process-dir", required_argument, nullptr, 'd'},
                           {"log-prefix", required_argument, nullptr, 'l'},
@@ -53,6 +61,8 @@ bool parse(int argc, char** argv, antdt::antdtd::ShimOptions& options, bool& kil
                           {"cgroup", required_argument, nullptr, 'c'},
                           {"cgroup-procs-fd", required_argument, nullptr, 'f'},
                           {"release-orphans", no_argument, nullptr, 'r'},
+                          {"cpus", required_argument, nullptr, 'u'},
+                          {"numa-node", required_argument, nullptr, 'n'},
                           {"kill-marked", no_argument, nullptr, 'm'},
                           {"agent-lock", required_argument, nullptr, 'k'},
                           {"agent-log", required_argument, nullptr, 'g'},
@@ -73,6 +83,8 @@ bool parse(int argc, char** argv, antdt::antdtd::ShimOptions& options, bool& kil
     if (c == 'c') options.cgroup = optarg;
     if (c == 'w') options.working_directory = optarg;
     if (c == 'f' && !parse_descriptor(optarg, options.cgroup_procs_fd)) return false;
+    if (c == 'u') options.cpus = optarg;
+    if (c == 'n' && !parse_node(optarg, options.numa_node)) return false;
     if (c == 'r') options.keep_orphans = false;
     if (c == 'm') kill_marked = true;
     if (c == '?') return false;

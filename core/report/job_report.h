@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "core/report/device_report.h"
 #include "core/report/traced_report.h"
 
 namespace antdt::report {
@@ -122,6 +123,7 @@ struct Host {
   bool probation = false;  // it failed often lately, so it is avoided
   double penalty = 0;
   std::optional<std::string> drained = {};  // "by WHO: why", while it is drained
+  std::optional<HostDevices> devices = {};  // if it has any
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("name", m.name);
@@ -131,6 +133,7 @@ struct Host {
     v("probation", m.probation);
     v("penalty", m.penalty);
     v.if_any("drained", m.drained);
+    v.if_any("devices", m.devices);
   }
 };
 

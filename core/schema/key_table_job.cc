@@ -80,7 +80,15 @@ const std::vector<Key>& job() {
        "processors for each; 0: not asked for",
        {0, 1e5}},
       {"roles.worker.resources.memory", kSize, "\"0B\"", "memory for each; 0: not asked for"},
-      {"roles.worker.resources.devices", kInteger, "0", "accelerators for each", {0, 1e4}},
+      {"roles.worker.resources.gpus",
+       kInteger,
+       "0",
+       "GPUs for each, which its host's agent leases to it alone; 0: none",
+       {0, 1e4}},
+      {"roles.worker.resources.shared_gpus", kBoolean, "false",
+       "other processes that say so, too, may have the same GPUs"},
+      {"roles.worker.resources.bind_to_gpus", kBoolean, "true",
+       "each runs on the CPUs nearest to its GPUs, and takes memory there first"},
       {"roles.worker.env", kTextMap, "{}", "variables added to each worker's environment"},
 
       // A server needs at least one slice of the model.
@@ -103,7 +111,11 @@ const std::vector<Key>& job() {
        {0, 1e5}},
       {"roles.server.resources.memory", kSize, "\"0B\"",
        "memory for each server; 0: not asked for"},
-      {"roles.server.resources.devices", kInteger, "0", "accelerators for each server", {0, 1e4}},
+      {"roles.server.resources.gpus", kInteger, "0", "GPUs for each server; 0: none", {0, 1e4}},
+      {"roles.server.resources.shared_gpus", kBoolean, "false",
+       "other processes that say so, too, may have the same GPUs"},
+      {"roles.server.resources.bind_to_gpus", kBoolean, "true",
+       "each server runs on the CPUs nearest to its GPUs, and takes memory there first"},
       {"roles.server.env", kTextMap, "{}", "variables added to each server's environment"},
   };
   return keys;

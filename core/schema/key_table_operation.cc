@@ -114,6 +114,7 @@ const std::vector<Key>& operation() {
       {"failure.budgets.signal", kInteger, "10", "the same for ends by a signal", {0, 1e6}},
       {"failure.budgets.hang", kInteger, "5", "the same for hangs", {0, 1e6}},
       {"failure.budgets.host", kInteger, "10", "the same for lost hosts", {0, 1e6}},
+      {"failure.budgets.device", kInteger, "10", "the same for GPUs that failed", {0, 1e6}},
       {"failure.budgets.collective",
        kInteger,
        "10",

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/wire/device/device_messages.h"
 #include "core/wire/drain.h"
 #include "core/wire/message.h"
 #include "core/wire/worker_messages.h"
@@ -36,11 +37,12 @@ struct AgentWelcome {
   std::string address;  // address at which workers of other hosts can reach its workers
   double cpus = 0;      // not yet leased
   std::uint64_t memory_bytes = 0;
-  std::uint32_t devices = 0;
+  std::uint32_t devices = 0;  // not yet leased, and healthy
   std::vector<RunningProcess> running;
   // The user as whom it starts the processes of this link's jobs; "" from an earlier release.
   std::string user = {};
   std::optional<Drain> drain = {};  // while the host is drained
+  HostDevices host_devices = {};    // without devices from an earlier release
   ANTDT_MESSAGE("agent-welcome") {
     v("version", m.version);
     v("host", m.host);
@@ -51,6 +53,7 @@ struct AgentWelcome {
     v("running", m.running);
     v("user", m.user);
     v("drain", m.drain);
+    v("host_devices", m.host_devices);
   }
 };
 
@@ -85,6 +88,14 @@ struct StartProcess {
   std::uint64_t log_bytes = 0;  // bound for each of the two log files, rotated
   std::uint32_t orphan_timeout_ms = 0;
   std::uint32_t report_ms = 1000;  // how often the agent sends Metrics
+  bool share_devices = false;      // other processes that say so, too, may have the same devices
+  bool bind_to_devices = true;     // its CPUs and memory are those nearest to its devices
+  // Its place among the processes of its role on this host, and how many these are, if they see one
+  // another's devices; 0 of 0: it sees its own only.
+  std::uint32_t local_rank = 0;
+  std::uint32_t local_size = 0;
+  // The agent writes this before it stores the order; a value from anyone else is not trusted.
+  std::optional<DeviceLease> lease = {};
   ANTDT_MESSAGE("start-process") {
     v("role", m.role);
     v("command", m.command);
@@ -98,6 +109,11 @@ struct StartProcess {
     v("log_bytes", m.log_bytes);
     v("orphan_timeout_ms", m.orphan_timeout_ms);
     v("report_ms", m.report_ms);
+    v("share_devices", m.share_devices);
+    v("bind_to_devices", m.bind_to_devices);
+    v("local_rank", m.local_rank);
+    v("local_size", m.local_size);
+    v("lease", m.lease);
   }
 };
 
@@ -117,6 +133,7 @@ struct ProcessExited {
   // Its host ended it, because the job's daemon, or the host's agent, was silent for the orphan
   // timeout.
   bool orphaned = false;
+  std::string device = {};  // what was wrong with a device that it had under lease; empty: nothing
   ANTDT_MESSAGE("process-exited") {
     v("code", m.code);
     v("signal", m.signal);
@@ -124,6 +141,7 @@ struct ProcessExited {
     v("last_lines", m.last_lines);
     v("oom", m.oom);
     v("orphaned", m.orphaned);
+    v("device", m.device);
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include "core/wire/admin_messages.h"
 #include "core/wire/agent_messages.h"
+#include "core/wire/device/device_messages.h"
 #include "core/wire/drill_messages.h"
 #include "core/wire/envelope.h"
 #include "core/wire/file_messages.h"

@@ -11,6 +11,7 @@
 #include "core/delivery.h"
 #include "core/ids.h"
 #include "core/job_states.h"
+#include "core/wire/device/device_messages.h"
 #include "core/wire/ps_messages.h"
 #include "core/wire/worker_messages.h"
 #include "ctl/lifecycle/lifecycle.h"
@@ -106,6 +107,7 @@ struct HostReport {
   bool probation = false;  // it failed often lately, so it is avoided
   double penalty = 0;
   std::string drained = {};  // "by WHO: why"; "": it is not drained
+  wire::HostDevices devices = {};
 };
 
 // How many failures of a class end the job, and how many of them are left.

@@ -155,7 +155,7 @@ void add_failures(JobReport& r, const Parts& parts) {
   r.failures.assign(parts.past.failures().begin(), parts.past.failures().end());
   std::ranges::copy(parts.lifecycle.failures(), std::back_inserter(r.failures));
   std::ranges::stable_sort(r.failures, {}, &FailureRecord::time_s);
-  for (std::uint8_t c = 0; c < static_cast<std::uint8_t>(FailureClass::kNone); ++c) {
+  for (std::uint8_t c = 0; c < names_of(FailureClass{}).size(); ++c) {
     const auto cls = static_cast<FailureClass>(c);
     const auto limit = parts.config.spec.budgets.find(std::string(name_of(cls)));
     if (limit == parts.config.spec.budgets.end()) continue;
@@ -166,9 +166,14 @@ void add_failures(JobReport& r, const Parts& parts) {
 void add_hosts(JobReport& r, const Parts& parts) {
   const Hosts& hosts = parts.lifecycle.hosts();
   for (const HostState& h : hosts.all()) {
-    r.hosts.push_back({h.name.empty() ? h.host : h.name, h.room, h.up, h.closed,
-                       hosts.on_probation(h, r.wall_seconds), hosts.penalty(h, r.wall_seconds),
-                       h.drained});
+    r.hosts.push_back({h.name.empty() ? h.host : h.name,
+                       h.room,
+                       h.up,
+                       h.closed,
+                       hosts.on_probation(h, r.wall_seconds),
+                       hosts.penalty(h, r.wall_seconds),
+                       h.drained,
+                       {}});
   }
 }
 

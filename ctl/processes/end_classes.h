@@ -25,10 +25,11 @@ enum class FailureClass : std::uint8_t {
   kAsked,          // ended as it was asked to
   kNone,           // exit code 0
   kOrphaned,       // ended by its host, because the job daemon was silent for too long
+  kDevice,         // a device that it had under lease failed; it explains what kHost does not
 };
 constexpr auto names_of(FailureClass) {
   return names("configuration", "never-again", "host", "oom", "program", "signal", "hang",
-               "collective", "resumable", "asked", "none", "orphaned");
+               "collective", "resumable", "asked", "none", "orphaned", "device");
 }
 
 // Why a job ended: the class of the failure that ended it, or one of those that no process has.
@@ -50,20 +51,23 @@ enum class ExitClass : std::uint8_t {
   kData,        // records cannot be trained, or hosts do not have the same data
   kCheckpoint,  // a checkpoint cannot be gone on from
   kDelivery,    // records were lost or repeated, against the promise
+  kDevice,      // of a process; kept numbers do not change, so it is not among those above
 };
 constexpr auto names_of(ExitClass) {
   constexpr auto kOfProcesses = names_of(FailureClass{});
   constexpr auto kOfJobs = names("done", "stopped", "data", "checkpoint", "delivery");
-  std::array<std::string_view, kOfProcesses.size() + kOfJobs.size()> all{};
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    all[i] = i < kOfProcesses.size() ? kOfProcesses[i] : kOfJobs[i - kOfProcesses.size()];
+  constexpr std::size_t kFirst = static_cast<std::size_t>(FailureClass::kDevice);
+  std::array<std::string_view, kFirst + kOfJobs.size() + 1> all{};
+  for (std::size_t i = 0; i + 1 < all.size(); ++i) {
+    all[i] = i < kFirst ? kOfProcesses[i] : kOfJobs[i - kFirst];
   }
+  all.back() = kOfProcesses[kFirst];
   return all;
 }
 [[nodiscard]] constexpr ExitClass exit_class_of(FailureClass cls) {
   static_assert(static_cast<int>(ExitClass::kOrphaned) ==
                 static_cast<int>(FailureClass::kOrphaned));
-  return static_cast<ExitClass>(cls);
+  return cls == FailureClass::kDevice ? ExitClass::kDevice : static_cast<ExitClass>(cls);
 }
 
 }  // namespace antdt::ctl

@@ -25,6 +25,7 @@ FailureClass classify(const WorkerProcess& w, bool made_progress) {
   if (ends_as_asked(w)) return FailureClass::kAsked;
   if (w.orphaned) return FailureClass::kOrphaned;
   if (!w.error.empty()) return FailureClass::kConfiguration;
+  if (!w.device.empty()) return FailureClass::kDevice;
   if (!w.oom.empty()) return FailureClass::kOom;
   if (w.signal != 0) return FailureClass::kSignal;
   switch (w.code) {
@@ -53,6 +54,11 @@ std::string describe_exit(const WorkerProcess& w) {
            "failure.orphan_timeout";
   }
   if (!w.error.empty()) return fmt::format("could not be executed: {}", w.error);
+  if (!w.device.empty()) {
+    return fmt::format(
+        "failed with its device ({}; {})", w.device,
+        w.signal != 0 ? fmt::format("signal {}", w.signal) : fmt::format("exit code {}", w.code));
+  }
   if (!w.oom.empty()) return fmt::format("ran out of memory ({})", w.oom);
   if (w.signal != 0) {
     const char* name = sigabbrev_np(w.signal);
@@ -109,8 +115,12 @@ void shorten_cause(FailureRecord& failure) {
 
 namespace {
 
-// The lower of two is the cause. Peers lose their connections to an orphan.
+// The lower of two is the cause. Peers lose their connections to an orphan. A device that failed
+// explains what its process did, but not that a host was lost.
 int rank(const FailureRecord& failure) {
+  if (failure.cls == static_cast<std::uint8_t>(FailureClass::kDevice)) {
+    return 2 * static_cast<int>(FailureClass::kHost) + 1;
+  }
   const bool orphan = failure.cls == static_cast<std::uint8_t>(FailureClass::kOrphaned);
   return orphan ? 2 * static_cast<int>(FailureClass::kCollective) - 1 : 2 * failure.cls;
 }

@@ -54,6 +54,7 @@ WorkerProcess::WorkerProcess(WorkerProcessImage image)
       error(std::move(image.error)),
       last_lines(std::move(image.last_lines)),
       oom(std::move(image.oom)),
+      device(std::move(image.device)),
       orphaned(image.orphaned),
       exited_at_s(image.exited_at_s) {
   if (image.leaving) leaves_until_s = image.leaves_until_s;
@@ -88,6 +89,7 @@ WorkerProcessImage WorkerProcess::image() const {
   image.error = error;
   image.last_lines = last_lines;
   image.oom = oom;
+  image.device = device;
   return image;
 }
 
@@ -140,6 +142,7 @@ void WorkerProcess::exit(const wire::ProcessExited& how, double now_s) {
   if (!hung()) error = how.error;
   last_lines = how.last_lines;
   oom = how.oom;
+  device = how.device;
   orphaned = how.orphaned;
   exited_at_s = now_s;
 }

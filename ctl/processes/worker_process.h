@@ -58,6 +58,7 @@ struct WorkerProcessImage {
   std::string last_lines;
   std::string oom;
   bool orphaned = false;
+  std::string device;
   double exited_at_s = 0;
   template <class Self, class V>
   static void fields(Self& m, V& v) {
@@ -83,6 +84,7 @@ struct WorkerProcessImage {
     v("last_lines", m.last_lines);
     v("oom", m.oom);
     v("orphaned", m.orphaned);
+    v("device", m.device);
     v("exited_at_s", m.exited_at_s);
   }
 };
@@ -141,6 +143,7 @@ struct WorkerProcess {
   std::string error;
   std::string last_lines;
   std::string oom;
+  std::string device;      // what was wrong with a device of it; empty: nothing
   bool orphaned = false;   // its host ended it, because this job's daemon was silent for too long
   double exited_at_s = 0;  // in seconds since the job began
 

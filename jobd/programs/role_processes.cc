@@ -73,7 +73,9 @@ wire::StartProcess start_order(const launcher::JobConfig& config, char role,
   start.working_directory = config.job.directory;
   start.cpus = section.resources.cpus;
   start.memory_bytes = section.resources.memory_bytes;
-  start.devices = section.resources.devices;
+  start.devices = section.resources.gpus;
+  start.share_devices = section.resources.shared_gpus;
+  start.bind_to_devices = section.resources.bind_to_gpus;
   start.log_bytes = config.logs.max_bytes;
   start.orphan_timeout_ms = static_cast<std::uint32_t>(config.failure.orphan_timeout.count());
   return start;

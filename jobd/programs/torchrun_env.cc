@@ -51,4 +51,12 @@ std::vector<std::vector<wire::EnvVar>> torchrun_environment(
   return environments;
 }
 
+void set_local_rank(const std::vector<wire::EnvVar>& environment, wire::StartProcess& start) {
+  for (const wire::EnvVar& variable : environment) {
+    const auto number = [&] { return static_cast<std::uint32_t>(std::stoul(variable.value)); };
+    if (variable.name == "LOCAL_RANK") start.local_rank = number();
+    if (variable.name == "LOCAL_WORLD_SIZE") start.local_size = number();
+  }
+}
+
 }  // namespace antdt::jobd

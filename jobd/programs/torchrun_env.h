@@ -26,4 +26,8 @@ struct TorchrunJob {
 [[nodiscard]] std::vector<std::vector<wire::EnvVar>> torchrun_environment(
     const TorchrunJob& job, const std::vector<ctl::PlacedWorker>& workers);
 
+// Repeats the local rank and the local size of such an environment in the order that starts the
+// process, for the lease of its devices.
+void set_local_rank(const std::vector<wire::EnvVar>& environment, wire::StartProcess& start);
+
 }  // namespace antdt::jobd

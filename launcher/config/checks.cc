@@ -196,6 +196,12 @@ class Checker {
         problems_.add(section + name, "cannot be the name of a variable");
       } else if (name.starts_with("ANTDT_")) {
         problems_.add(section + name, "is set by antdt itself: choose another name");
+      } else if (role.resources.gpus > 0 &&
+                 (name == "CUDA_VISIBLE_DEVICES" || name == "CUDA_DEVICE_ORDER")) {
+        problems_.add(
+            section + name,
+            "is set by the agent for the GPUs that it leases (resources.gpus): remove one "
+            "of the two");
       }
     }
   }

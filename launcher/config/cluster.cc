@@ -161,7 +161,7 @@ Result<std::vector<HostResources>> ask_agents(transport::Context& context,
       drained += fmt::format("\n  {}: {}", cluster.hosts[i], wire::to_text(*w.drain));
       continue;
     }
-    resources.push_back({cluster.hosts[i], w.cpus, w.memory_bytes, w.devices});
+    resources.push_back(resources_of(cluster.hosts[i], w));
   }
   if (resources.empty() && !drained.empty()) {
     return fail(ErrorKind::kUnreachable,

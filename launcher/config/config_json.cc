@@ -21,7 +21,9 @@ concept Of = std::same_as<std::remove_const_t<M>, T>;  // T, const or not
 void fields(Of<Resources> auto& m, auto&& v) {
   v("cpus", m.cpus);
   v("memory_bytes", m.memory_bytes);
-  v("devices", m.devices);
+  v("gpus", m.gpus);
+  v("shared_gpus", m.shared_gpus);
+  v("bind_to_gpus", m.bind_to_gpus);
 }
 void fields(Of<BadRecords> auto& m, auto&& v) {
   v("action", m.action);

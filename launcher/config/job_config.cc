@@ -25,6 +25,7 @@ Result<JobConfig> load_text(const std::string& text, const std::string& path,
   Places places(path);
   Problems problems(places);
   apply_overrides(root, overrides, places, problems);
+  rename_older_keys(root, problems);
   nlohmann::ordered_json json = read_by_schema(root, directory, places, problems);
 
   // A value that could not be read has a problem already. It is replaced by its default, and checks

@@ -44,7 +44,9 @@ struct ClusterSection {
 struct Resources {
   double cpus = 0;  // 0: the resource is not requested and always fits
   std::uint64_t memory_bytes = 0;
-  std::uint32_t devices = 0;
+  std::uint32_t gpus = 0;
+  bool shared_gpus = false;   // others that say so, too, may have the same ones
+  bool bind_to_gpus = false;  // CPUs and memory are those nearest to the GPUs
 };
 
 struct RoleSection {

@@ -36,7 +36,28 @@ Json* find(Json& json, std::string_view path) {
 
 }  // namespace
 
+void rename_older_keys(toml::table& root, Problems& problems) {
+  for (const std::string role : {"worker", "server"}) {
+    toml::table* const resources = root.at_path("roles." + role + ".resources").as_table();
+    toml::node* const older = resources == nullptr ? nullptr : resources->get("devices");
+    if (older == nullptr) continue;
+    const std::string path = "roles." + role + ".resources.gpus";
+    if (resources->contains("gpus")) {
+      problems.add(path, "is also written as 'devices', which is its older name: keep this one");
+    } else {
+      older->visit([&](auto& value) { resources->insert("gpus", std::move(value)); });
+    }
+    resources->erase("devices");
+  }
+}
+
 void add_missing_keys(Json& job) {
+  for (const char* role : {"worker", "server"}) {
+    Json* const resources = find(job, std::string("roles.") + role + ".resources");
+    if (resources == nullptr || !resources->contains("devices")) continue;
+    (*resources)["gpus"] = (*resources)["devices"];
+    resources->erase("devices");
+  }
   Json defaults = default_values("");
   // What derive() would compute, for a job of a release without servers.
   Json& server = defaults["roles"]["server"];

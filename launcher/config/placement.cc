@@ -12,9 +12,11 @@ namespace {
 
 constexpr std::uint64_t kUnbounded = 1ULL << 40;
 
-std::string resources_text(double cpus, std::uint64_t memory_bytes, std::uint32_t devices) {
-  return fmt::format("{:g} cpus, {:.1f}GiB of memory, {} devices", cpus,
-                     static_cast<double>(memory_bytes) / (1ULL << 30), devices);
+std::string resources_text(const HostResources& host, const Resources& each) {
+  std::string text = fmt::format("{:g} cpus, {:.1f}GiB of memory, {} GPUs", host.cpus,
+                                 static_cast<double>(host.memory_bytes) / (1ULL << 30), host.gpus);
+  if (each.shared_gpus) text += fmt::format(" ({} if they are shared)", host.sharable_gpus);
+  return text;
 }
 
 std::string asked_text(const Resources& each) {
@@ -22,7 +24,9 @@ std::string asked_text(const Resources& each) {
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   if (each.cpus > 0) add(fmt::format("{:g} cpus", each.cpus));
   if (each.memory_bytes > 0) add(schema::format_size(each.memory_bytes) + " of memory");
-  if (each.devices > 0) add(fmt::format("{} devices", each.devices));
+  if (each.gpus > 0)
+    add(fmt::format("{}{} GPU{}", each.gpus, each.shared_gpus ? " shared" : "",
+                    each.gpus == 1 ? "" : "s"));
   return text.empty() ? "nothing" : text;
 }
 
@@ -31,9 +35,8 @@ tl::unexpected<Error> too_many(const std::vector<HostResources>& hosts, std::str
   std::string text = fmt::format("{} {}s with {} each are {} more than the hosts can take:", count,
                                  role, asked_text(each), count - fit);
   for (const HostResources& host : hosts) {
-    text +=
-        fmt::format("\n  {} has {} free: room for {}", host.name,
-                    resources_text(host.cpus, host.memory_bytes, host.devices), fits(host, each));
+    text += fmt::format("\n  {} has {} free: room for {}", host.name, resources_text(host, each),
+                        fits(host, each));
   }
   return fail(ErrorKind::kUnreachable,
               "{}\nlower roles.{}.count or roles.{}.resources, or add hosts to cluster.hosts", text,
@@ -81,20 +84,29 @@ Result<std::vector<std::size_t>> place_role(const std::vector<HostResources>& ho
 
 }  // namespace
 
+HostResources resources_of(std::string name, const wire::AgentWelcome& welcome) {
+  // An agent of an earlier release shares no devices.
+  const std::uint32_t sharable = std::max(welcome.devices, welcome.host_devices.sharable);
+  return {std::move(name), welcome.cpus, welcome.memory_bytes, welcome.devices, sharable};
+}
+
 std::uint64_t fits(const HostResources& host, const Resources& each) {
   std::uint64_t fit = kUnbounded;
   // A deviation of a tenth of a percent of a CPU is tolerated, because 0.1 * 3 is not exactly 0.3.
   if (each.cpus > 0) fit = static_cast<std::uint64_t>((host.cpus + 1e-3) / each.cpus);
   if (each.memory_bytes > 0) fit = std::min(fit, host.memory_bytes / each.memory_bytes);
-  if (each.devices > 0) fit = std::min<std::uint64_t>(fit, host.devices / each.devices);
+  if (each.gpus > 0 && each.shared_gpus && host.sharable_gpus < each.gpus) fit = 0;
+  if (each.gpus > 0 && !each.shared_gpus) fit = std::min<std::uint64_t>(fit, host.gpus / each.gpus);
   return fit;
 }
 
 HostResources without(HostResources host, std::uint64_t count, const Resources& each) {
   host.cpus = std::max(0.0, host.cpus - static_cast<double>(count) * each.cpus);
   host.memory_bytes -= std::min(host.memory_bytes, count * each.memory_bytes);
-  host.devices -=
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(host.devices, count * each.devices));
+  const auto taken =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(host.gpus, count * each.gpus));
+  host.gpus -= taken;
+  if (!each.shared_gpus) host.sharable_gpus -= std::min(host.sharable_gpus, taken);
   return host;
 }
 

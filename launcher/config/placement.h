@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "core/wire/agent_messages.h"
 #include "launcher/config/job_config.h"
 
 namespace antdt::launcher {
@@ -16,8 +17,11 @@ struct HostResources {
   std::string name;  // for messages
   double cpus = 0;
   std::uint64_t memory_bytes = 0;
-  std::uint32_t devices = 0;
+  std::uint32_t gpus = 0;           // that can be leased to one process alone
+  std::uint32_t sharable_gpus = 0;  // that can be leased to processes that share them
 };
+// What the agent of the host `name` reported.
+[[nodiscard]] HostResources resources_of(std::string name, const wire::AgentWelcome& welcome);
 
 // The index in `hosts` for each of `count` workers, rising, so that workers on one host have
 // neighbouring ranks. Workers are spread in proportion to what the hosts can take (to their CPUs if

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/report/device_report.h"
 #include "core/wire/agent_messages.h"
 #include "core/wire/inspect_messages.h"
 
@@ -45,6 +46,7 @@ struct HostFacts {
   std::optional<wire::FileHostTold> told;
   std::optional<ClockFacts> clock;
   std::vector<DirectoryFacts> directories;
+  std::optional<report::HostDevices> devices = {};
 };
 
 // A file with a key, on this host.

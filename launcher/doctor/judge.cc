@@ -174,6 +174,7 @@ Findings judge(const Facts& facts) {
   for (const HostFacts& host : facts.hosts) {
     judge_reach(host, facts, findings);
     judge_host(host, findings);
+    judge_devices(host, findings);
     judge_disks(host, findings);
   }
   judge_together(facts, findings);

@@ -15,6 +15,7 @@ void judge_keys(const Facts& facts, Findings& findings);
 void judge_reach(const HostFacts& host, const Facts& facts, Findings& findings);
 // Limits, memory, cgroup, accelerators and files of a host.
 void judge_host(const HostFacts& host, Findings& findings);
+void judge_devices(const HostFacts& host, Findings& findings);
 void judge_disks(const HostFacts& host, Findings& findings);
 // What several hosts must have in common: clocks, versions, directories.
 void judge_together(const Facts& facts, Findings& findings);

@@ -5,6 +5,7 @@
 
 #include "core/report/json.h"
 #include "core/report/states.h"
+#include "launcher/view/device_lines.h"
 #include "launcher/view/text_table.h"
 
 namespace antdt::launcher {
@@ -291,6 +292,7 @@ std::vector<std::string> status_table(const report::Status& s,
   lines.insert(lines.end(), table.begin(), table.end());
   std::ranges::move(server_table(s.servers), std::back_inserter(lines));
   add_hosts(s, lines);
+  std::ranges::move(device_lines(s.hosts), std::back_inserter(lines));
   add_failures(s, lines);
   return lines;
 }

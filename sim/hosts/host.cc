@@ -125,8 +125,8 @@ void Host::run(const antdtd::supervision::Effect& effect) {
   } else if (const auto* exit = std::get_if<ReportExit>(&effect)) {
     if (const auto due = agent_->sums.take(exit->key, clock_.now())) send_metrics(*due);
     const antdtd::ExitStatus& s = exit->status;
-    send_or_drop(
-        Exited{exit->key.member, {s.code, s.signal, s.error, s.last_lines, s.oom, s.orphaned}});
+    send_or_drop(Exited{exit->key.member,
+                        {s.code, s.signal, s.error, s.last_lines, s.oom, s.orphaned, s.device}});
   } else if (const auto* refuse = std::get_if<RefuseStart>(&effect)) {
     send_or_drop(
         StartRefused{refuse->key.member, fmt::format("{}: {}", refuse->code, refuse->reason)});

@@ -1,5 +1,5 @@
 // Clocks that are bound, as a library reports that a file controls.
-#include "antdtd/host/accelerators.h"
+#include "antdtd/devices/accelerators.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,16 +36,16 @@ class AcceleratorsTest : public ::testing::Test {
 };
 
 TEST_F(AcceleratorsTest, ProcessesOfADeviceWithReducedClocksAreTold) {
-  say("1 11\n2 12\n");  // idle; bound by the operator
+  say("gpu reasons=1 pids=11\ngpu reasons=2 pids=12\n");  // idle; bound by the operator
   Accelerators devices(ANTDT_FAKE_NVML);
   ASSERT_TRUE(devices.await_look());
   EXPECT_THAT(devices.held_down(), IsEmpty());
   for (const int reason : {0x04, 0x08, 0x20, 0x40, 0x80}) {
-    say("0 11\n" + std::to_string(reason + 1) + " 12 13\n");
+    say("gpu pids=11\ngpu pids=12,13 reasons=" + std::to_string(reason + 1) + "\n");
     ASSERT_TRUE(devices.await_look());
     EXPECT_THAT(devices.held_down(), ElementsAre(12, 13)) << reason;
   }
-  say("0 11\n0 12 13\n");
+  say("gpu pids=11\ngpu pids=12,13\n");
   ASSERT_TRUE(devices.await_look());
   EXPECT_THAT(devices.held_down(), IsEmpty());
 }

@@ -457,7 +457,7 @@ TEST_F(AgentTest, ADeviceThatDoesNotAnswerDoesNotHoldItsEndUp) {
   SilentDevices silent(path("devices"));
   setenv("LD_LIBRARY_PATH", dir_.path().c_str(), 1);
   setenv("FAKE_NVML", path("devices").c_str(), 1);
-  start_agent();
+  start_agent({"--nvml-patience", "0.1"});
   unsetenv("LD_LIBRARY_PATH");
   unsetenv("FAKE_NVML");
   ASSERT_TRUE(silent.await_call());

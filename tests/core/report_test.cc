@@ -110,6 +110,9 @@ TEST(Report, ThePageForUsersNamesEachField) {
   EXPECT_EQ(told(*page, "Action"), names_of<Action>());
   EXPECT_EQ(told(*page, "Failure"), names_of<Failure>());
   EXPECT_EQ(told(*page, "Host"), names_of<Host>());
+  EXPECT_EQ(told(*page, "HostDevices"), names_of<HostDevices>());
+  EXPECT_EQ(told(*page, "HostDevice"), names_of<HostDevice>());
+  EXPECT_EQ(told(*page, "DeviceHolder"), names_of<DeviceHolder>());
   EXPECT_EQ(told(*page, "Budget"), names_of<Budget>());
   EXPECT_EQ(told(*page, "Staleness"), names_of<Staleness>());
   EXPECT_EQ(told(*page, "Pushes"), names_of<Pushes>());

@@ -44,8 +44,8 @@ TEST(Placement, MoreWorkersThanTheHostsCanTakeIsAnErrorThatNamesEachHost) {
   EXPECT_EQ(places.error().kind, ErrorKind::kUnreachable);
   EXPECT_EQ(places.error().message,
             "5 workers with 1 cpus, 2GiB of memory each are 2 more than the hosts can take:\n"
-            "  a has 2 cpus, 4.0GiB of memory, 0 devices free: room for 2\n"
-            "  b has 1 cpus, 8.0GiB of memory, 1 devices free: room for 1\n"
+            "  a has 2 cpus, 4.0GiB of memory, 0 GPUs free: room for 2\n"
+            "  b has 1 cpus, 8.0GiB of memory, 1 GPUs free: room for 1\n"
             "lower roles.worker.count or roles.worker.resources, or add hosts to cluster.hosts");
 }
 
@@ -53,7 +53,7 @@ TEST(Placement, ARangeOfWorkersTakesAsManyAsFit) {
   RoleSection role;
   role.min = 2;
   role.count = role.max = 8;
-  role.resources.devices = 1;
+  role.resources.gpus = 1;
   EXPECT_EQ(place({{"a", 1, 0, 3}, {"b", 1, 0, 2}}, role).value().size(), 5U);
   EXPECT_EQ(place({{"a", 1, 0, 30}}, role).value().size(), 8U);
   EXPECT_THAT(place({{"a", 1, 0, 1}}, role).error().message, HasSubstr("2 workers"));
@@ -91,7 +91,7 @@ TEST(Placement, WorkersHaveWhatTheServersLeave) {
   EXPECT_EQ(more.error().kind, ErrorKind::kUnreachable);
   EXPECT_EQ(more.error().message,
             "3 workers with 1GiB of memory each are 1 more than the hosts can take:\n"
-            "  a has 4 cpus, 2.0GiB of memory, 0 devices free: room for 2\n"
+            "  a has 4 cpus, 2.0GiB of memory, 0 GPUs free: room for 2\n"
             "lower roles.worker.count or roles.worker.resources, or add hosts to cluster.hosts\n"
             "(2 servers with 3GiB of memory each are counted as taken)");
 }
@@ -116,11 +116,21 @@ TEST(Placement, NoMoreIsAllocatedOnAHostThanItHas) {
   const HostResources left = without({"a", 2, kGiB, 1}, 3, {1, kGiB, 2});
   EXPECT_EQ(left.cpus, 0);
   EXPECT_EQ(left.memory_bytes, 0U);
-  EXPECT_EQ(left.devices, 0U);
+  EXPECT_EQ(left.gpus, 0U);
   const HostResources some = without({"a", 2, 3 * kGiB, 5}, 2, {0.5, kGiB, 2});
   EXPECT_EQ(some.cpus, 1);
   EXPECT_EQ(some.memory_bytes, kGiB);
-  EXPECT_EQ(some.devices, 1U);
+  EXPECT_EQ(some.gpus, 1U);
+}
+
+TEST(Placement, ProcessesThatShareGpusAreAsManyAsOtherResourcesAllow) {
+  const Resources each{.cpus = 1, .gpus = 1, .shared_gpus = true};
+  EXPECT_EQ(fits({"a", 4, 0, 0, 1}, each), 4U) << "others share it already";
+  EXPECT_EQ(fits({"a", 4, 0, 0, 0}, each), 0U);
+  EXPECT_EQ(fits({"a", 4, 0, 1, 2}, {.cpus = 1, .gpus = 1}), 1U) << "one alone cannot share";
+  EXPECT_THAT(place({{"a", 4, 0, 0, 0}}, 1, each).error().message,
+              HasSubstr("1 shared GPU each are 1 more than the hosts can take:\n"
+                        "  a has 4 cpus, 0.0GiB of memory, 0 GPUs (0 if they are shared) free"));
 }
 
 }  // namespace

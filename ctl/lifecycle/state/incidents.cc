@@ -95,7 +95,9 @@ void Incidents::forgive() {
 
 FailureClass Incidents::class_in_gang(FailureClass cls, const WorkerProcess& worker, double now_s) {
   if (may_be_victim(cls, worker)) return FailureClass::kCollective;
-  if (cls != FailureClass::kSignal && cls != FailureClass::kOom) return cls;
+  if (cls != FailureClass::kSignal && cls != FailureClass::kOom && cls != FailureClass::kDevice) {
+    return cls;
+  }
   for (FailureRecord& f : image_.failures) {
     const bool before = f.incident == image_.incident &&
                         f.cls == static_cast<std::uint8_t>(FailureClass::kProgram) &&

@@ -20,6 +20,7 @@
 #include "jobd/disk/host_files.h"
 #include "jobd/disk/store_members.h"
 #include "launcher/commands/doctor/pairs.h"
+#include "launcher/start/own_devices.h"
 #include "launcher/start/paths.h"
 
 namespace antdt::cli {
@@ -87,6 +88,7 @@ void say_hello(transport::Context& context, const jobd::HostAddress& address, Du
   }
   auto welcome = wire::open_reply<wire::AgentWelcome>(*packet);
   if (welcome) {
+    host.devices = report::report_of(welcome->host_devices);
     host.welcome = std::move(*welcome);
   } else {
     host.reach.refused = welcome.error().message;
@@ -169,6 +171,9 @@ HostFacts ask_this_host(const Look& look, antdtd::DiskFacts& disks) {
   if (auto told = antdtd::host_facts({})) {
     host.told = std::move(*told);
     host.told->agent_replaced = false;  // the parent is a shell
+  }
+  if (auto devices = launcher::devices_of_this_machine(); wanted.whole && devices) {
+    host.devices = std::move(*devices);
   }
   auto disk = disks.look(wanted.run_dir, {wanted.whole ? look.probe : "", wanted.whole});
   host.directories.push_back({kRunDirectory, wanted.run_dir, wanted.journal,

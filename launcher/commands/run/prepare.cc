@@ -12,6 +12,7 @@
 #include "jobd/programs/job_spec.h"
 #include "launcher/commands/run/ask_program.h"
 #include "launcher/config/cluster.h"
+#include "launcher/start/own_devices.h"
 #include "launcher/start/paths.h"
 #include "trainer/data/dataset.h"
 
@@ -22,14 +23,22 @@ namespace {
 constexpr Duration kClusterAnswers = std::chrono::seconds(3);
 
 // What this machine's private agent will report as its resources.
-launcher::HostResources this_machine() {
+launcher::HostResources this_machine(const launcher::JobConfig& config) {
   const antdtd::Capacity capacity = antdtd::probe_capacity();
-  return {antdtd::host_name(), capacity.cpus, capacity.memory_bytes, capacity.devices};
+  launcher::HostResources here{antdtd::host_name(), capacity.cpus, capacity.memory_bytes,
+                               capacity.devices, capacity.devices};
+  const launcher::RolesSection& roles = config.roles;
+  if (roles.worker.resources.gpus == 0 && roles.server.resources.gpus == 0) return here;
+  const auto devices = launcher::devices_of_this_machine();
+  if (!devices) return here;  // the agent will say why
+  here.gpus = static_cast<std::uint32_t>(devices->free);
+  here.sharable_gpus = static_cast<std::uint32_t>(devices->sharable);
+  return here;
 }
 
 Result<std::vector<launcher::HostResources>> find_hosts(transport::Context& context,
                                                         const launcher::JobConfig& config) {
-  if (config.cluster.hosts.empty()) return std::vector{this_machine()};
+  if (config.cluster.hosts.empty()) return std::vector{this_machine(config)};
   ANTDT_TRY(const launcher::ClusterKeys keys, launcher::load_cluster_keys(config.cluster));
   return launcher::ask_agents(context, config.cluster, keys, kClusterAnswers);
 }
@@ -63,9 +72,9 @@ void add_lines(const Prepared& prepared, char role, const std::vector<std::size_
     const launcher::HostResources& host = prepared.hosts[places[first]];
     const std::string range = first == last ? fmt::format("{}{}", role, first)
                                             : fmt::format("{}{} .. {}{}", role, first, role, last);
-    lines.push_back(fmt::format(
-        "{} on {} ({:g} cpus, {:.1f}GiB of memory, {} devices free)", range, host.name, host.cpus,
-        static_cast<double>(host.memory_bytes) / (1ULL << 30), host.devices));
+    lines.push_back(fmt::format("{} on {} ({:g} cpus, {:.1f}GiB of memory, {} GPUs free)", range,
+                                host.name, host.cpus,
+                                static_cast<double>(host.memory_bytes) / (1ULL << 30), host.gpus));
     first = last + 1;
   }
 }

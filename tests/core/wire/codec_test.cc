@@ -31,7 +31,7 @@ using EveryMessage = testing::Types<
     FileListed, FileRead, FileData, FileWrite, FileDone, FileSum, FileSummed, FileCommit,
     FileRemove, JobsRequest, JobsReply, RelayedRequest, RelayedReply, FileHost, FileHostTold,
     FileClock, FileClockTold, FileDisk, FileDiskTold, FilePort, FilePortOpen, FileLink,
-    FileLinkTold, HostDrain, DrainHost>;
+    FileLinkTold, HostDrain, DrainHost, HostDevices, DeviceTrouble>;
 
 // Gives every field, of nested parts too, a different value.
 class Filler {

@@ -28,6 +28,7 @@ using WireMessages = std::tuple<
     wire::FileSummed, wire::FileCommit, wire::FileRemove, wire::JobsRequest, wire::JobsReply,
     wire::RelayedRequest, wire::RelayedReply, wire::FileHost, wire::FileHostTold, wire::FileClock,
     wire::FileClockTold, wire::FileDisk, wire::FileDiskTold, wire::FilePort, wire::FilePortOpen,
-    wire::FileLink, wire::FileLinkTold, wire::HostDrain, wire::DrainHost>;
+    wire::FileLink, wire::FileLinkTold, wire::HostDrain, wire::DrainHost, wire::HostDevices,
+    wire::DeviceTrouble>;
 
 }  // namespace antdt::fuzz

@@ -1,0 +1,46 @@
+#include <fmt/format.h>
+
+#include "launcher/doctor/judge.h"
+
+namespace antdt::launcher {
+namespace {
+
+constexpr const char* kWhy = "jobs lease them: a device that is not healthy is given to nobody";
+
+std::string holders_of(const report::HostDevice& device) {
+  std::string text;
+  for (const report::DeviceHolder& holder : device.holders) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ",
+                        holder.job.empty() ? fmt::format("a job of {}", holder.user)
+                                           : fmt::format("{} of {}", holder.worker, holder.job));
+  }
+  return text.empty() ? "free" : "is held by " + text + (device.shared ? " (shared)" : "");
+}
+
+}  // namespace
+
+void judge_devices(const HostFacts& host, Findings& findings) {
+  if (!host.devices) return;
+  const report::HostDevices& told = *host.devices;
+  if (!told.trouble.empty()) {
+    findings.push_back({Level::kWarning, label(host), "GPUs", "the GPUs that jobs may lease",
+                        told.trouble, "while nobody knows how they are, no job gets one",
+                        "find the device that blocks the driver: nvidia-smi, dmesg | grep Xid"});
+  }
+  for (const report::HostDevice& device : told.list) {
+    const std::string name = fmt::format("{} ({})", device.name, device.uuid);
+    Finding finding{Level::kOk, label(host), "GPUs", name, "", kWhy, ""};
+    if (device.problem.empty()) {
+      finding.found =
+          fmt::format("{} {}{}", device.uuid.empty() ? device.name : device.uuid,
+                      holders_of(device), device.model.empty() ? "" : ", " + device.model);
+    } else {
+      finding.level = Level::kWarning;
+      finding.found = device.problem;
+      finding.advice = "nvidia-smi -q -i N says more; nvidia-smi --gpu-reset -i N resets it";
+    }
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace antdt::launcher

@@ -18,6 +18,13 @@ bool ends_as_asked(const WorkerProcess& w) {
          w.code == 128 + SIGTERM || (w.signal == SIGKILL && w.is_to_be_killed(w.exited_at_s));
 }
 
+// A process that says why it ends says it of a failed device, too.
+bool failed_by_itself(const WorkerProcess& w) {
+  const bool says_why = w.code == 0 || w.code == kExitResumable || w.code == kExitNeverAgain ||
+                        w.code == kExitCollectiveBroken;
+  return w.signal != 0 || !says_why;
+}
+
 }  // namespace
 
 FailureClass classify(const WorkerProcess& w, bool made_progress) {
@@ -25,7 +32,7 @@ FailureClass classify(const WorkerProcess& w, bool made_progress) {
   if (ends_as_asked(w)) return FailureClass::kAsked;
   if (w.orphaned) return FailureClass::kOrphaned;
   if (!w.error.empty()) return FailureClass::kConfiguration;
-  if (!w.device.empty()) return FailureClass::kDevice;
+  if (!w.device.empty() && failed_by_itself(w)) return FailureClass::kDevice;
   if (!w.oom.empty()) return FailureClass::kOom;
   if (w.signal != 0) return FailureClass::kSignal;
   switch (w.code) {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "antdtd/host/process_probe.h"
+#include "antdtd/shim/binding.h"
 #include "core/os/fs.h"
 #include "tests/antdtd/silent_devices.h"
 
@@ -18,6 +19,7 @@ namespace antdt::antdtd {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::size_t threads() {
@@ -50,6 +52,101 @@ TEST_F(AcceleratorsTest, ProcessesOfADeviceWithReducedClocksAreTold) {
   EXPECT_THAT(devices.held_down(), IsEmpty());
 }
 
+TEST_F(AcceleratorsTest, ADeviceIsToldWithWhatNvmlKnowsOfIt) {
+  say("gpu uuid=GPU-a name=H100 memory=80 numa=1 cpus=4-7 busy=30 reasons=96\n");
+  Accelerators devices(ANTDT_FAKE_NVML);
+  ASSERT_TRUE(devices.await_look());
+  const Accelerators::Look look = devices.look();
+  EXPECT_TRUE(look.watched);
+  EXPECT_EQ(look.trouble, "");
+  ASSERT_EQ(look.devices.size(), 1U);
+  const wire::HostDevice& device = look.devices[0];
+  EXPECT_EQ(device.uuid, "GPU-a");
+  EXPECT_EQ(device.name, "H100");
+  EXPECT_EQ(device.memory_bytes, 80U);
+  EXPECT_EQ(device.pci, "00000000:01:00.0");
+  EXPECT_EQ(device.numa_node, 1);
+  EXPECT_EQ(device.cpus, "4-7");
+  EXPECT_EQ(device.problem, "");
+  EXPECT_EQ(device.utilisation_percent, 30U);
+  EXPECT_EQ(device.clock_mhz, 1200U);
+  EXPECT_EQ(device.most_clock_mhz, 1980U);
+  EXPECT_EQ(device.clocks_held_down, "heat");
+}
+
+TEST_F(AcceleratorsTest, EachProblemOfADeviceIsNamed) {
+  say("gpu uuid=GPU-a\n");
+  Accelerators devices(ANTDT_FAKE_NVML);
+  ASSERT_TRUE(devices.await_look());
+  const auto problem = [&](const std::string& words) {
+    say("gpu uuid=GPU-a " + words + "\n");
+    EXPECT_TRUE(devices.await_look());
+    const Accelerators::Look look = devices.look();
+    EXPECT_EQ(look.devices.at(0).uuid, "GPU-a") << "it is still known";
+    return look.devices.at(0).problem;
+  };
+  EXPECT_EQ(problem("ecc=0"), "");
+  EXPECT_THAT(problem("ecc=1"), HasSubstr("1 uncorrected ECC error since"));
+  EXPECT_THAT(problem("ecc=2"), HasSubstr("2 uncorrected ECC errors since"));
+  EXPECT_THAT(problem("pages=1"), HasSubstr("pages wait to be retired"));
+  EXPECT_THAT(problem("rows=1"), HasSubstr("wait to be remapped"));
+  EXPECT_THAT(problem("rowfailed=1"), HasSubstr("replace the device"));
+  EXPECT_EQ(problem("lost=1"), "it has fallen off the bus");
+  EXPECT_EQ(problem(""), "") << "it is healthy again";
+}
+
+TEST_F(AcceleratorsTest, ADeviceThatIsNotCountedAnyMoreIsStillTold) {
+  say("gpu uuid=GPU-a\ngpu uuid=GPU-b\n");
+  Accelerators devices(ANTDT_FAKE_NVML);
+  ASSERT_TRUE(devices.await_look());
+  say("gpu uuid=GPU-a\n");
+  ASSERT_TRUE(devices.await_look());
+  ASSERT_EQ(devices.look().devices.size(), 2U);
+  EXPECT_EQ(devices.look().devices[1].uuid, "GPU-b");
+  EXPECT_THAT(devices.look().devices[1].problem, HasSubstr("the driver cannot reach it (error 6"));
+}
+
+TEST_F(AcceleratorsTest, InstancesOfADividedGpuAreDevicesAndTheGpuIsNone) {
+  say("gpu uuid=GPU-a memory=80 mig=MIG-1,MIG-2 ecc=1\ngpu uuid=GPU-b forbidden=1\n"
+      "gpu uuid=GPU-c mig=\n");
+  Accelerators devices(ANTDT_FAKE_NVML);
+  ASSERT_TRUE(devices.await_look());
+  const auto found = devices.look().devices;
+  ASSERT_EQ(found.size(), 3U) << "the one that is somebody else's is not told";
+  EXPECT_EQ(found[0].uuid, "MIG-1");
+  EXPECT_EQ(found[1].uuid, "MIG-2");
+  EXPECT_EQ(short_name(found[1]), "GPU 0 MIG 1");
+  EXPECT_EQ(found[1].memory_bytes, 40U);
+  EXPECT_THAT(found[1].problem, HasSubstr("ECC")) << "what is wrong with the GPU is with its parts";
+  EXPECT_EQ(found[2].uuid, "GPU-c");
+  EXPECT_THAT(found[2].problem, HasSubstr("it has no instances"));
+}
+
+TEST_F(AcceleratorsTest, NvmlThatDoesNotAnswerIsATroubleUntilItDoes) {
+  say("gpu uuid=GPU-a\n");
+  Accelerators devices(ANTDT_FAKE_NVML, std::chrono::milliseconds(10));
+  ASSERT_TRUE(devices.await_look());
+  say("gpu uuid=GPU-a\nhang\n");
+  while (devices.look().trouble.empty()) std::this_thread::yield();
+  EXPECT_THAT(devices.look().trouble, HasSubstr("has not answered for more than 0.01 s"));
+  EXPECT_FALSE(devices.look().pending);
+  say("gpu uuid=GPU-a\n");
+  ASSERT_TRUE(devices.await_look());
+  EXPECT_EQ(devices.look().trouble, "");
+}
+
+TEST_F(AcceleratorsTest, TheFirstLookIsAwaitedForSomeTimeOnly) {
+  say("gpu uuid=GPU-a\nhang\n");
+  Accelerators devices(ANTDT_FAKE_NVML);
+  devices.await_first_look(std::chrono::milliseconds(1));
+  EXPECT_TRUE(devices.look().pending);
+  EXPECT_THAT(devices.look().trouble, HasSubstr("has not answered yet"));
+  say("gpu uuid=GPU-a\n");
+  devices.await_first_look(std::chrono::seconds(30));
+  EXPECT_FALSE(devices.look().pending);
+  EXPECT_EQ(devices.look().devices.size(), 1U);
+}
+
 TEST_F(AcceleratorsTest, AHostWithoutTheLibraryOrWhereItDoesNotBeginTellsNothing) {
   EXPECT_FALSE(Accelerators("libno-such-library.so.1").await_look());
   EXPECT_THAT(Accelerators("libno-such-library.so.1").held_down(), IsEmpty());
@@ -68,6 +165,20 @@ TEST_F(AcceleratorsTest, ADeviceThatDoesNotAnswerDelaysTheEndByItsTimeoutAtMost)
   EXPECT_FALSE(devices.await_look());
   silent.answer();
   while (threads() > before) std::this_thread::yield();  // it ends by itself
+}
+
+TEST(CpuList, IsWrittenAndReadAsTheKernelDoes) {
+  EXPECT_EQ(cpu_list({0b1011UL, 1UL}), "0-1,3,64");
+  EXPECT_EQ(cpu_list({0UL}), "");
+  EXPECT_THAT(parse_cpu_list("0-1,3,3"), ElementsAre(0, 1, 3));
+  for (const char* wrong : {"a", "1-", "-1", "1,x", "9999", "1;2"}) {
+    EXPECT_THAT(parse_cpu_list(wrong), IsEmpty()) << wrong;
+  }
+}
+
+TEST(Binding, SaysWhatItCouldNotDo) {
+  EXPECT_EQ(bind_to("", -1), "");
+  EXPECT_THAT(bind_to("4000", -1), HasSubstr("it may use none of them"));
 }
 
 TEST_F(AcceleratorsTest, AProcessOrOneOfItsChildrenIsLookedFor) {

@@ -77,6 +77,70 @@ TEST_F(SupervisionTest, MemoryAndDevicesAreLeasedToo) {
   EXPECT_EQ(machine_.free(), (Capacity{4, 0, 0}));
 }
 
+wire::HostDevice device(std::uint32_t index, std::string problem = "") {
+  wire::HostDevice device;
+  device.index = index;
+  device.uuid = "GPU-" + std::to_string(index);
+  device.problem = std::move(problem);
+  return device;
+}
+
+TEST_F(SupervisionTest, AnOrderIsLaunchedWithTheDevicesThatItLeases) {
+  step(leases::DevicesSeen{{device(0), device(1)}, ""});
+  const auto first =
+      only<supervision::LaunchProcess>(step(supervision::StartWanted{key(0), request(0, 0, 1), 1}));
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_EQ(first[0].start->lease->devices.at(0).uuid, "GPU-0");
+  const auto second = only<supervision::LaunchProcess>(
+      step(supervision::StartWanted{key(0, 1, "job-2"), request(0, 0, 1), 1}));
+  ASSERT_EQ(second.size(), 1U);
+  EXPECT_EQ(second[0].start->lease->devices.at(0).uuid, "GPU-1");
+  const auto refused =
+      only<supervision::RefuseStart>(step(supervision::StartWanted{key(1), request(0, 0, 1), 1}));
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_EQ(refused[0].code, wire::RefusalCode::kFull);
+  EXPECT_THAT(refused[0].reason, testing::HasSubstr("no room for w1 (attempt 1) of job job-1: it "
+                                                    "asks for 1 GPU"));
+}
+
+TEST_F(SupervisionTest, TheEndOfAProcessWhoseDeviceFailedSaysSo) {
+  step(leases::DevicesSeen{{device(0)}, ""});
+  run(key(0), request(0, 0, 1));
+  const auto told = only<supervision::ReportDeviceTrouble>(
+      step(leases::DevicesSeen{{device(0, "it has fallen off the bus")}, ""}));
+  ASSERT_EQ(told.size(), 1U);
+  ExitStatus aborted;
+  aborted.signal = 6;
+  const auto ends = only<supervision::ReportExit>(step(supervision::ProcessEnded{key(0), aborted}));
+  ASSERT_EQ(ends.size(), 1U);
+  EXPECT_EQ(ends[0].status.device, "GPU 0 (GPU-0): it has fallen off the bus");
+  EXPECT_EQ(machine_.free().devices, 0U) << "it is not healthy";
+}
+
+TEST_F(SupervisionTest, AProcessThatDidItsWorkOnAFailingDeviceIsNoFailure) {
+  step(leases::DevicesSeen{{device(0)}, ""});
+  run(key(0), request(0, 0, 1));
+  step(leases::DevicesSeen{{device(0, "rows wait")}, ""});
+  ExitStatus done;
+  done.code = 0;
+  const auto ends = only<supervision::ReportExit>(step(supervision::ProcessEnded{key(0), done}));
+  ASSERT_EQ(ends.size(), 1U);
+  EXPECT_EQ(ends[0].status.device, "");
+}
+
+TEST_F(SupervisionTest, AFoundProcessKeepsItsDevicesAndAnEarlierReleasesCountsAsSome) {
+  step(leases::DevicesSeen{{device(0), device(1), device(2)}, ""});
+  wire::StartProcess leased = *request(0, 0, 1);
+  leased.lease.emplace();
+  leased.lease->devices = {{"GPU-1", 1, false, 0}};
+  leased.lease->each = 1;
+  step(supervision::ProcessFound{key(0), std::make_shared<wire::StartProcess>(leased), 77, {}});
+  step(supervision::ProcessFound{key(1), request(0, 0, 1), 78, {}});
+  EXPECT_EQ(machine_.free().devices, 1U);
+  step(supervision::ProcessEnded{key(0), {}});
+  EXPECT_EQ(machine_.free().devices, 2U);
+}
+
 TEST_F(SupervisionTest, AnEndGivesTheLeaseBackBeforeItIsAcknowledged) {
   run(key(0), request(4));
   step(supervision::ProcessEnded{key(0), {1, 0, {}, {}}});

@@ -1,5 +1,6 @@
 #include "ctl/processes/failures.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -36,6 +37,25 @@ TEST(FailureClassTest, OutOfMemoryNeedsEvidence) {
   EXPECT_TRUE(records_are_suspect(w, FailureClass::kOom));
   EXPECT_FALSE(records_are_suspect(exited(-1, SIGKILL), FailureClass::kSignal));
   EXPECT_TRUE(records_are_suspect(exited(-1, SIGSEGV), FailureClass::kSignal));
+}
+
+TEST(FailureClassTest, AFailedDeviceExplainsWhatItsProcessDidAndNoMore) {
+  for (WorkerProcess w : {exited(-1, SIGABRT), exited(1), exited(-1, SIGKILL)}) {
+    w.device = "GPU 3 (GPU-a): it has fallen off the bus";
+    w.oom = "said: out of memory";
+    EXPECT_EQ(classify(w, false), FailureClass::kDevice) << w.code;
+    EXPECT_FALSE(records_are_suspect(w, FailureClass::kDevice));
+    EXPECT_THAT(describe_exit(w), testing::HasSubstr("failed with its device (GPU 3 (GPU-a): it"));
+    w.ask_to_stop(0);
+    w.signal = SIGTERM;
+    EXPECT_EQ(classify(w, false), FailureClass::kAsked);
+  }
+  WorkerProcess victim = exited(kExitCollectiveBroken);
+  victim.device = "GPU 3 (GPU-a): rows wait";
+  EXPECT_EQ(classify(victim, true), FailureClass::kCollective) << "it lost its peers";
+  EXPECT_EQ(exit_class_of(FailureClass::kDevice), ExitClass::kDevice);
+  EXPECT_EQ(name_of(ExitClass::kDevice), "device");
+  EXPECT_EQ(name_of(ExitClass::kDone), "done");
 }
 
 TEST(FailureClassTest, AnExitThatFollowsOurStopIsRequested) {
@@ -124,6 +144,10 @@ TEST(FirstCauseTest, VictimsAreVictimsWheneverTheyWereHeardOf) {
   const std::vector<FailureRecord> orphan{record(1, FailureClass::kCollective, "a"),
                                           record(2, FailureClass::kOrphaned, "b")};
   EXPECT_EQ(first_cause(orphan, 1), 1U);
+  const std::vector<FailureRecord> device{record(1, FailureClass::kCollective, "a"),
+                                          record(2, FailureClass::kProgram, "b"),
+                                          record(3, FailureClass::kDevice, "c")};
+  EXPECT_EQ(first_cause(device, 1), 2U);
 }
 
 TEST(FirstCauseTest, AmongEqualsTheFirstOfOneHost) {

@@ -169,12 +169,14 @@ void Monitor::step(const Observation& observation, MonoTime now) {
   write_down(worker, sums);
 }
 
-// Batches of another plan than we know of say nothing of its micro-batches.
-void Monitor::write_down(Worker& worker, const BatchSums& sums) {
+// Batches of another plan than we know of say nothing of its micro-batches. In a shared step the
+// samples are those that the worker computed, in runs of several sizes: counted as micro-batches of
+// its plan, they say what such a micro-batch costs there.
+void Monitor::write_down(Worker& worker, const BatchSums& sums) const {
   const std::uint64_t part = std::uint64_t{worker.micro_batch} * worker.accumulation;
-  if (part == 0 || sums.samples != sums.batches * part) return;
-  worker.book.add(worker.micro_batch, static_cast<double>(sums.batches) * worker.accumulation,
-                  static_cast<double>(sums.busy_us()) * kMicro);
+  if (part == 0 || (!config_.share_steps && sums.samples != sums.batches * part)) return;
+  const double micro_batches = static_cast<double>(sums.samples) / worker.micro_batch;
+  worker.book.add(worker.micro_batch, micro_batches, static_cast<double>(sums.busy_us()) * kMicro);
 }
 
 void Monitor::plan_changed(MonoTime now, const wire::Plan& plan) {

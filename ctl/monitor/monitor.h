@@ -50,6 +50,8 @@ struct MonitorConfig {
   // Where steps are long or noisy, the transient window is stretched until the
   // relative standard error of the speed is this, up to eight times.
   double precision = 0.015;
+  // Members share their steps, so a worker may compute more or less than its part of a step.
+  bool share_steps = false;
 };
 
 // How often agents should report, so that the transient window is made of
@@ -149,7 +151,7 @@ class Monitor {
 
   [[nodiscard]] std::uint64_t enough_batches(double scatter) const;
   [[nodiscard]] Worker fresh(const MemberInfo& info) const;
-  static void write_down(Worker& worker, const BatchSums& sums);
+  void write_down(Worker& worker, const BatchSums& sums) const;
   void forget_before_change(Worker& worker, double scatter, MonoTime now) const;
   [[nodiscard]] bool changed_within(const Worker& worker, Duration newest, double scatter,
                                     MonoTime now) const;

@@ -109,6 +109,7 @@ Result<ctl::ControllerConfig> controller_config(const launcher::JobConfig& confi
   control.rules.base = ctl::accumulation_base(control.rules, config.roles.worker.count);
   control.monitor.transient_window = config.control.transient_window;
   control.monitor.persistent_window = config.control.persistent_window;
+  control.monitor.share_steps = config.control.share_steps;
   return control;
 }
 

@@ -71,6 +71,7 @@ class Checker {
            {"control.persistent_window", "control.transient_window"},
            "must be longer than control.transient_window");
     own_solution();
+    shared_steps();
     monitoring();
     check_drills(c_, problems_);
   }
@@ -188,6 +189,22 @@ class Checker {
            fmt::format("is not used by control.solution = '{}': write solution = \"command\", or "
                        "remove it",
                        control.solution));
+  }
+
+  void shared_steps() {
+    if (!c_.control.share_steps) return;
+    unless(is_sync(SyncStrategy::kAllReduce), {"control.share_steps", "trainer.sync"},
+           fmt::format("is for sync = \"allreduce\": under \"{}\" no step waits in the same way; "
+                       "remove it",
+                       c_.trainer.sync));
+    unless(c_.batch.adjust == "both", {"control.share_steps", "batch.adjust"},
+           fmt::format("cuts a worker's part of a step into micro-batches of any size, which "
+                       "batch.adjust = \"{}\" forbids: write adjust = \"both\", or remove it",
+                       c_.batch.adjust));
+    const bool built_in =
+        speaks(c_.roles.worker.protocol, Protocol::kAntdt) && !may_have_own_names(c_);
+    unless(built_in, {"control.share_steps", "roles.worker.command"},
+           "is for antdt-trainer, whose loop can compute other workers' records: remove it");
   }
 
   void environment(const std::string& section, const RoleSection& role) {

@@ -130,6 +130,7 @@ void fields(Of<ControlSection> auto& m, auto&& v) {
   v("persistent_window_ms", m.persistent_window);
   v("allow", m.allow);
   v("max_actions_per_hour", m.max_actions_per_hour);
+  v("share_steps", m.share_steps);
 }
 void fields(Of<FailureSection> auto& m, auto&& v) {
   v("host_lost_after_ms", m.host_lost_after);

@@ -147,6 +147,7 @@ struct ControlSection {
   std::chrono::milliseconds persistent_window{};
   std::vector<std::string> allow;  // kinds of drastic actions that need no approval
   std::uint32_t max_actions_per_hour = 0;
+  bool share_steps = false;  // members compute one another's records within a step
 };
 
 struct FailureSection {

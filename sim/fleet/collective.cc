@@ -14,6 +14,10 @@ constexpr Duration kTellSteps = std::chrono::seconds(1);
 
 }  // namespace
 
+Collective::Collective(Player& player) : player_(player) {
+  if (player.sharing()) shared_.emplace(player, *player.sharing());
+}
+
 void Collective::hear(Worker& worker, Generation generation, const ctl::job::WorkerMessage& body) {
   std::visit([&](const auto& order) { on(worker, generation, order); }, body);
 }
@@ -90,6 +94,7 @@ wire::Ready Collective::ready(const Worker& worker) const {
 void Collective::on(Worker& worker, Generation generation, const wire::Settle& settle) {
   if (generation != generation_) {
     ++turn_;
+    if (shared_) shared_->cancel();
     generation_ = generation;
     members_.clear();
     in_phase_ = 0;
@@ -108,6 +113,7 @@ void Collective::on(Worker& worker, Generation generation, const wire::Settle& s
 void Collective::dissolve() {
   if (members_.empty()) return;
   ++turn_;
+  if (shared_) shared_->cancel();
   training_ = false;
   places_.clear();
   for (const Worker* m : members_) places_.push_back({m->member.worker, m->place});
@@ -181,10 +187,11 @@ void Collective::begin_step() {
   if (complete()) return after(exchange_s(), &Collective::finish_phase);
   step_began_ = work_ends_ = player_.now();
   for (Worker* m : members_) {
-    m->records = 0;
+    m->records = m->computed = 0;
     m->own_s = 0;
     m->waits_for_data = true;
   }
+  if (shared_) shared_->begin(members_, generation_, step_, [this] { computed_all(); });
   look_for_data();
 }
 
@@ -206,12 +213,20 @@ void Collective::look_for_data() {
     }
   }
   if (waits) return after(kLookS, &Collective::look_for_data);
-  after(to_seconds(std::max(work_ends_, now) - now) + exchange_s(), &Collective::conclude);
+  if (!shared_)
+    after(to_seconds(std::max(work_ends_, now) - now) + exchange_s(), &Collective::conclude);
 }
+
+void Collective::computed_all() { after(exchange_s(), &Collective::conclude); }
 
 void Collective::compute(Worker& m) {
   if (!player_.fits(m)) return player_.out_of_memory(m);
   m.short_of_data = m.records < m.share.samples();
+  if (shared_) {
+    shared_->opened(m);
+    return player_.fetch(m);
+  }
+  m.computed = m.records;
   m.own_s = player_.work(m, m.records);
   work_ends_ = std::max(work_ends_, player_.now() + from_seconds(m.own_s));
   player_.fetch(m);
@@ -286,7 +301,7 @@ void Collective::tell_progress(Worker& m, bool done) {
 // is done, leaves or joins again.
 void Collective::finish_phase() {
   step_ = step_.next();
-  for (Worker* m : members_) m->records = 0;
+  for (Worker* m : members_) m->records = m->computed = 0;
   log_step();
   training_ = false;
   const bool done = complete();

@@ -6,16 +6,18 @@
 //                            somebody is lost, leaves or joins: all join again
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "sim/fleet/player.h"
+#include "sim/fleet/sharing/shared_step.h"
 #include "trainer/worker/step_log.h"
 
 namespace antdt::fleet {
 
 class Collective final : public Group {
  public:
-  explicit Collective(Player& player) : player_(player) {}
+  explicit Collective(Player& player);
 
   void hear(Worker& worker, Generation generation, const ctl::job::WorkerMessage& body) override;
   void joined(Worker& worker) override { join(worker); }
@@ -45,6 +47,7 @@ class Collective final : public Group {
   void begin_step();
   void look_for_data();
   void compute(Worker& worker);
+  void computed_all();
   void conclude();
   void conclude_of(Worker& worker, bool switches, double step_s);
   void finish_phase();
@@ -63,6 +66,7 @@ class Collective final : public Group {
   std::vector<wire::MemberPlace> places_;  // of the base's members, after step_
   std::uint64_t checkpoint_ = 0;
   worker::StepLog log_;
+  std::optional<SharedStep> shared_;
   MonoTime steps_told_{};
 
   // Of the generation that is settled or forms.

@@ -25,6 +25,7 @@
 #include "sim/fleet/speeds.h"
 #include "sim/fleet/worker.h"
 #include "sim/world.h"
+#include "trainer/worker/sharing/share_rules.h"
 
 namespace antdt::fleet {
 
@@ -36,6 +37,8 @@ struct Costs {
   double collective_s = 1e-3;          // of each step
   double collective_round_s = 0.2e-3;  // of each step, once for each doubling of the members
   double round_trip_s = 1e-3;          // of a pull or a push of a worker that waits for nobody
+  double ask_s = 0.2e-3;               // an ask of a member that shares its steps, there and back
+  double desk_s = 20e-6;               // for which a message keeps the desk of a group busy
   // How many members the collective had whose cost was measured (Speeds::step_cost_s); 0: as many
   // as there are now.
   std::uint32_t measured_members = 0;
@@ -86,7 +89,9 @@ struct Setup {
   std::uint32_t servers = 0;  // processes of parameter servers
   std::uint64_t seed = 1;
   Costs costs;
-  drill::Emulation emulation = {};                // the devices that the workers report
+  drill::Emulation emulation = {};  // the devices that the workers report
+  // How the members of a collective share their steps; none: they do not.
+  std::optional<worker::sharing::ShareRules> sharing = {};
   Duration limit = std::chrono::hours(24 * 365);  // of virtual time
   const Clock* stopwatch = nullptr;               // measures the controller's decisions
   Pace pace = {};
@@ -154,6 +159,9 @@ class Player {
     return newest_checkpoint_;
   }
 
+  [[nodiscard]] const std::optional<worker::sharing::ShareRules>& sharing() const {
+    return setup_.sharing;
+  }
   [[nodiscard]] bool is_recorded() const { return setup_.onlooker != nullptr; }
 
   // For the onlooker.

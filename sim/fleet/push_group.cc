@@ -152,6 +152,7 @@ void PushGroup::take(Worker& worker) {
   }
   worker.records = 0;
   worker.own_s = 0;
+  worker.computed = 0;
   player_.fetch(worker);
   worker.take();
   if (worker.records == 0) return rest(worker);
@@ -177,6 +178,7 @@ void PushGroup::compute(Worker& worker) {
   const bool returns = std::exchange(p.returns, false);
   if (returns && !barrier()) p.pushes = std::max(p.pushes, least_pushes(&worker).value_or(0));
   p.at = At::kComputing;
+  worker.computed = worker.records;
   worker.own_s = player_.work(worker, worker.records);
   player_.fetch(worker);
   after(worker, worker.own_s + player_.round_trip_s(), &PushGroup::push);

@@ -50,9 +50,9 @@ void Worker::take() {
 }
 
 void Worker::measured(double wait_s, bool counts, MonoTime now) {
-  if (records == 0) return;
+  if (computed == 0) return;
   if (sum.batches + sum.skipped == 0) sum_since = now;
-  samples_total += records;
+  samples_total += computed;
   account.compute += own_s;
   account.collective_wait += wait_s;
   if (!counts) {
@@ -60,7 +60,7 @@ void Worker::measured(double wait_s, bool counts, MonoTime now) {
     return;
   }
   ++sum.batches;
-  sum.samples += records;
+  sum.samples += computed;
   sum.compute_us += microseconds(own_s);
   sum.wait_us += microseconds(wait_s);
 }

@@ -46,7 +46,8 @@ struct Worker {
   client::ShardFeed feed;
 
   // Of the step.
-  std::uint64_t records = 0;
+  std::uint64_t records = 0;   // of its own part
+  std::uint64_t computed = 0;  // by it: others, if the members share their steps
   double own_s = 0;
   bool short_of_data = false;
   bool waits_for_data = false;  // more records may come

@@ -68,6 +68,10 @@ Result<PlayedJob> play(const FleetJob& job, const fleet::Speeds& speeds,
   setup.seed = job.config.job.seed;
   setup.limit = job.limit;
   setup.costs = job.costs;
+  if (job.config.control.share_steps) {
+    setup.sharing.emplace();
+    setup.sharing->multiple_of = setup.machine.control.rules.multiple_of;
+  }
   ANTDT_TRY(setup.emulation, drill::parse_emulation(launcher::to_json(job.config)));
   ANTDT_TRY(const fleet::Played played, fleet::Player(std::move(setup), speeds).play());
   const ctl::JobReport& report = played.report;

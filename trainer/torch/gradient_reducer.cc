@@ -36,13 +36,12 @@ struct GradientReducer::Hooks {
   std::vector<Installed> installed;
 };
 
-GradientReducer::GradientReducer(const FlatParameters& parameters, std::size_t bucket_bytes,
-                                 SparseRows* rows, std::size_t sparse, BucketReduction* elsewhere)
+GradientReducer::GradientReducer(const FlatParameters& parameters, const Parts& parts)
     : parameters_(parameters),
-      rows_(rows),
-      elsewhere_(elsewhere),
+      rows_(parts.rows),
+      elsewhere_(parts.elsewhere),
       hooks_(std::make_unique<Hooks>()) {
-  make_buckets(bucket_bytes, sparse);
+  make_buckets(parts);
   install_hooks();
   thread_ = std::thread([this] { communicate(); });
 }
@@ -57,14 +56,14 @@ GradientReducer::~GradientReducer() {
   for (const Hooks::Installed& hook : hooks_->installed) hook.node->del_post_hook(hook.key);
 }
 
-void GradientReducer::make_buckets(std::size_t bucket_bytes, std::size_t sparse) {
-  const std::size_t limit = bucket_bytes / sizeof(float);
+void GradientReducer::make_buckets(const Parts& parts) {
+  const std::size_t limit = parts.bucket_bytes / sizeof(float);
   // Complete when the last micro-batch is known (arm).
-  if (rows_ != nullptr) buckets_.push_back({.work = Work::kCountRows, .parameters = 1});
+  if (parts.table) buckets_.push_back({.work = Work::kCountRows, .parameters = 1});
   for (std::size_t i = 0; i < parameters_.entries().size(); ++i) {
     const FlatParameters::Entry& entry = parameters_.entries()[i];
     const std::size_t end = entry.first + entry.count;
-    const bool is_rows = rows_ != nullptr && i == sparse;
+    const bool is_rows = i == parts.table;
     if (buckets_.empty() || is_rows || buckets_.back().work != Work::kSum ||
         end - buckets_.back().first > limit) {
       buckets_.push_back({.work = is_rows ? Work::kSumRows : Work::kSum, .first = entry.first});
@@ -97,7 +96,7 @@ void GradientReducer::begin(Collective& collective) {
 void GradientReducer::arm() {
   const std::lock_guard lock(mutex_);
   armed_ = true;
-  if (rows_ == nullptr) return;
+  if (buckets_.empty() || buckets_.front().work != Work::kCountRows) return;
   buckets_.front().incomplete = 0;
   changed_.notify_all();
 }
@@ -131,8 +130,10 @@ bool GradientReducer::work_is_ready() const {
 
 Status GradientReducer::reduce(std::size_t index, Collective& collective) {
   const Bucket& bucket = buckets_[index];
-  if (bucket.work == Work::kCountRows) return rows_->count(collective);
-  if (bucket.work == Work::kSumRows) return rows_->reduce(collective);
+  if (bucket.work == Work::kCountRows) {
+    return rows_ != nullptr ? rows_->count(collective) : count_as_whole(collective);
+  }
+  if (bucket.work == Work::kSumRows && rows_ != nullptr) return rows_->reduce(collective);
   if (elsewhere_ != nullptr) {
     return elsewhere_->reduce(collective, index, {bucket.first, bucket.count});
   }

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -55,12 +56,18 @@ class BucketReduction {
 
 class GradientReducer {
  public:
-  // A bucket has at least one parameter, and at most `bucket_bytes` if it has several. `rows`: the
-  // gradient of entry `sparse`, touched before backward; null: no parameter has one. `elsewhere`:
-  // sums the other buckets; null: they are in the host's memory. Both must outlive this object.
-  GradientReducer(const FlatParameters& parameters, std::size_t bucket_bytes,
-                  SparseRows* rows = nullptr, std::size_t sparse = 0,
-                  BucketReduction* elsewhere = nullptr);
+  struct Parts {
+    // A bucket has at least one parameter, and at most so many bytes if it has several.
+    std::size_t bucket_bytes = kBucketBytes;
+    // The entry that members may sum as rows; empty: they do not count rows.
+    std::optional<std::size_t> table = {};
+    // The rows of the table, touched before backward; null: this member has the whole table.
+    SparseRows* rows = nullptr;
+    // Sums the buckets; null: they are in the host's memory.
+    BucketReduction* elsewhere = nullptr;
+  };
+  // `parameters` and what `parts` points to must outlive this object.
+  GradientReducer(const FlatParameters& parameters, const Parts& parts);
   ~GradientReducer();
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
@@ -83,7 +90,7 @@ class GradientReducer {
     std::size_t parameters = 0;
     std::size_t incomplete = 0;  // how many of them are incomplete in this step
   };
-  void make_buckets(std::size_t bucket_bytes, std::size_t sparse);
+  void make_buckets(const Parts& parts);
   [[nodiscard]] Status reduce(std::size_t bucket, Collective& collective);
   void install_hooks();
   void on_complete(std::size_t parameter);

@@ -87,4 +87,10 @@ FlatParameters::FlatParameters(std::vector<std::pair<std::string, torch::Tensor>
   }
 }
 
+std::optional<std::size_t> FlatParameters::place_of(const std::string& name) const {
+  const auto found = std::ranges::find(entries_, name, &Entry::name);
+  if (found == entries_.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - entries_.begin());
+}
+
 }  // namespace antdt::trainer

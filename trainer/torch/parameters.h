@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -42,6 +43,8 @@ class FlatParameters {
                           torch::Device device = torch::kCPU);
 
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
+  // Place of the entry with this name among entries().
+  [[nodiscard]] std::optional<std::size_t> place_of(const std::string& name) const;
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(values_.numel()); }
   // In the host's memory only.
   [[nodiscard]] std::span<float> values() const { return span_of(values_); }

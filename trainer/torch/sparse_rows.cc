@@ -12,9 +12,21 @@ namespace {
 // all over the table, a whole table is summed in one pass.
 constexpr double kCostOfRows = 1.5;
 
+Status gather_counts(Collective& collective, std::uint64_t own, std::vector<std::uint64_t>& all) {
+  all.resize(collective.size());
+  return collective.allgather(std::as_bytes(std::span(&own, 1)),
+                              std::as_writable_bytes(std::span(all)));
+}
+
 }  // namespace
 
+Status count_as_whole(Collective& collective) {
+  std::vector<std::uint64_t> counts;
+  return gather_counts(collective, kWholeTable, counts);
+}
+
 bool rows_are_quicker(std::span<const std::uint64_t> counts, std::size_t rows, std::size_t width) {
+  if (std::ranges::find(counts, kWholeTable) != counts.end()) return false;
   const auto members = static_cast<double>(counts.size());
   const std::size_t row_bytes = width * sizeof(float);
   // A ring passes each byte of a whole table through each member twice, but for its own part.
@@ -70,10 +82,7 @@ Status SparseRows::add(const std::byte* from, std::size_t rows, std::uint32_t ra
 }
 
 Status SparseRows::count(Collective& collective) {
-  const std::uint64_t own = rows_.size();
-  counts_.resize(collective.size());
-  return collective.allgather(std::as_bytes(std::span(&own, 1)),
-                              std::as_writable_bytes(std::span(counts_)));
+  return gather_counts(collective, rows_.size(), counts_);
 }
 
 Status SparseRows::reduce(Collective& collective) {

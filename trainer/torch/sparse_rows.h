@@ -11,6 +11,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -25,8 +26,15 @@ enum class TableSum {
   kQuicker,  // in each step these rows or the whole table, whichever takes less
 };
 
+// A member whose table is in a device's memory sums it as a whole, and has so many rows for the
+// others.
+inline constexpr std::uint64_t kWholeTable = std::numeric_limits<std::uint64_t>::max();
+// What it does when the others call SparseRows::count.
+[[nodiscard]] Status count_as_whole(Collective& collective);
+
 // Whether members that touched `counts` rows of a table of `rows` x `width` floats, by rank, sum
-// them in less time than the whole table. All members have the same counts, so they decide alike.
+// them in less time than the whole table. False if one has kWholeTable. All members have the same
+// counts, so they decide alike.
 [[nodiscard]] bool rows_are_quicker(std::span<const std::uint64_t> counts, std::size_t rows,
                                     std::size_t width);
 

@@ -32,7 +32,7 @@ class TorchEngine final : public Engine {
         rows_(table ? std::make_optional(rows_of(parameters_, table_, training_.table))
                     : std::nullopt),
         updates_rows_(training_.table == TableGradients::kSparse || optimizer_->keeps_untouched()),
-        reducer_(parameters_, kBucketBytes, rows_ ? &*rows_ : nullptr, table.value_or(0)) {}
+        reducer_(parameters_, {.table = table, .rows = rows_ ? &*rows_ : nullptr}) {}
 
   void begin_step(Collective& collective) override {
     collective_ = &collective;
@@ -164,14 +164,6 @@ class TorchEngine final : public Engine {
   double job_rate_ = 1;               // factor of the learning rate, as the job decided
 };
 
-// The entry that is the model's embedding table.
-std::optional<std::size_t> table_among(const std::vector<FlatParameters::Entry>& entries,
-                                       const std::string& name) {
-  const auto found = std::ranges::find(entries, name, &FlatParameters::Entry::name);
-  if (name.empty() || found == entries.end()) return std::nullopt;
-  return static_cast<std::size_t>(found - entries.begin());
-}
-
 }  // namespace
 
 void set_compute_threads(std::uint32_t threads) {
@@ -204,7 +196,7 @@ Result<std::unique_ptr<Engine>> make_torch_engine(Training training, const data:
   FlatParameters parameters(std::move(trained));
   std::optional<std::size_t> table;
   if (training.table != TableGradients::kDense) {
-    table = table_among(parameters.entries(), training.model->table_name());
+    table = parameters.place_of(training.model->table_name());
   }
   return std::make_unique<TorchEngine>(std::move(training), std::move(parameters),
                                        std::move(buffers), shape, table);

@@ -127,6 +127,7 @@ TEST(RowsAreQuicker, WhereTheyAreFewOfTheTable) {
   EXPECT_TRUE(quicker({6000, 0, 0, 0}, 65536));
   EXPECT_FALSE(quicker({9000, 9000, 9000, 9000, 9000, 9000, 9000, 9000}, 65536))
       << "each member receives the rows of all others";
+  EXPECT_FALSE(quicker({10, kWholeTable}, 65536));
 }
 
 // Each row lies where its sum says, with runs over words' ends.

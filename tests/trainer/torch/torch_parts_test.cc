@@ -216,7 +216,7 @@ class Reducer : public ::testing::Test {
 };
 
 TEST_F(Reducer, ReducesEachBucketOnceInTheSameOrder) {
-  GradientReducer reducer(flat_, 1);
+  GradientReducer reducer(flat_, {.bucket_bytes = 1});
   ASSERT_EQ(reducer.buckets(), 3U);
   for (int i = 0; i < 20; ++i) {
     Doubling group;
@@ -231,7 +231,7 @@ TEST_F(Reducer, ReducesEachBucketOnceInTheSameOrder) {
 }
 
 TEST_F(Reducer, PutsSmallParametersTogether) {
-  GradientReducer reducer(flat_, 64 * sizeof(float));
+  GradientReducer reducer(flat_, {.bucket_bytes = 64 * sizeof(float)});
   EXPECT_EQ(reducer.buckets(), 2U);
   Doubling group;
   reducer.begin(group);
@@ -243,7 +243,7 @@ TEST_F(Reducer, PutsSmallParametersTogether) {
 }
 
 TEST_F(Reducer, ReducesWhileBackwardStillRuns) {
-  GradientReducer reducer(flat_, 1);
+  GradientReducer reducer(flat_, {.bucket_bytes = 1});
   Doubling group;
   reducer.begin(group);
   reducer.arm();
@@ -256,7 +256,7 @@ TEST_F(Reducer, ReducesWhileBackwardStillRuns) {
 }
 
 TEST_F(Reducer, OnlyTheLastMicroBatchIsReduced) {
-  GradientReducer reducer(flat_, 1);
+  GradientReducer reducer(flat_, {.bucket_bytes = 1});
   Doubling group;
   reducer.begin(group);
   loss().backward();
@@ -269,7 +269,7 @@ TEST_F(Reducer, OnlyTheLastMicroBatchIsReduced) {
 }
 
 TEST_F(Reducer, AMemberWithoutRecordsTakesPartWithZeros) {
-  GradientReducer reducer(flat_, 1);
+  GradientReducer reducer(flat_, {.bucket_bytes = 1});
   Doubling group;
   reducer.begin(group);
   ASSERT_TRUE(reducer.finish());
@@ -278,7 +278,7 @@ TEST_F(Reducer, AMemberWithoutRecordsTakesPartWithZeros) {
 }
 
 TEST_F(Reducer, AParameterThatIsNotUsedIsReducedToo) {
-  GradientReducer reducer(flat_, 1);
+  GradientReducer reducer(flat_, {.bucket_bytes = 1});
   Doubling group;
   reducer.begin(group);
   reducer.arm();
@@ -290,7 +290,7 @@ TEST_F(Reducer, AParameterThatIsNotUsedIsReducedToo) {
 }
 
 TEST_F(Reducer, ABrokenCollectiveEndsTheStepWithItsError) {
-  GradientReducer reducer(flat_, 1);
+  GradientReducer reducer(flat_, {.bucket_bytes = 1});
   Doubling broken(1);
   reducer.begin(broken);
   reducer.arm();

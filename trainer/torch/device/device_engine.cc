@@ -49,7 +49,10 @@ class DeviceEngine final : public Engine {
         results_(torch::empty(
             {2}, torch::TensorOptions(torch::kFloat64).pinned_memory(!choice.device.is_cpu()))),
         reduction_(gradients()),
-        reducer_(parameters_, kBucketBytes, nullptr, 0, &reduction_) {}
+        reducer_(parameters_, {.table = training_.table == TableGradients::kAuto
+                                            ? parameters_.place_of(training_.model->table_name())
+                                            : std::nullopt,
+                               .elsewhere = &reduction_}) {}
 
   void begin_step(Collective& collective) override {
     collective_ = &collective;

@@ -39,7 +39,7 @@ class Torchrun(PlainJobs):
 
     @unittest.skipUnless(len(python_jobs.PYTHONS) > 1, "no PyTorch 2 (scripts/install-torch2)")
     def test_where_gloo_aborts_a_rank_the_one_that_skipped_a_collective_is_named(self):
-        script = python_jobs.SOURCE / "bench" / "traced" / "ddp.py"
+        script = python_jobs.SOURCE / "bench" / "tracing" / "programs" / "ddp.py"
         job = self.script(python_jobs.PYTHONS[1], program=(script, "--step-ms", 1, "--skip-rank", 1, "--skip-at", 13),
                           extra='[failure]\nhang_after = "10m"\nbudgets = { program = 0, signal = 0 }\n')
         run = self.run_job(job, timeout=180)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Which rank the tracer names in training scripts that know nothing of AntDT: plain
-DistributedDataParallel, accelerate and Lightning on processors (bench/traced). Each run is a job of
+DistributedDataParallel, accelerate and Lightning on processors (bench/tracing/programs). Each run is a job of
 its own.
 
     bench/trace_names.py slow [--runs 20] [--frameworks ddp,accelerate,lightning] [--ranks 3] [--seed 1]
@@ -28,7 +28,7 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 ANTDT = str(pathlib.Path(os.environ.get("ANTDT_BIN", ROOT / "build" / "bin")).resolve() / "antdt")
 SCRIPTS = {"ddp": "ddp.py", "accelerate": "accelerate_loop.py", "lightning": "lightning_fit.py"}
 QUIET_S = (4, 8)      # before the rank is slowed
@@ -52,7 +52,7 @@ class Job:
         self.log = directory / "antdt.log"
         with open(self.log, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
-                [*words, ROOT / "bench" / "traced" / SCRIPTS[framework], *map(str, flags)], env=self.env,
+                [*words, ROOT / "bench" / "tracing" / "programs" / SCRIPTS[framework], *map(str, flags)], env=self.env,
                 cwd=directory, stdout=log, stderr=subprocess.STDOUT)
         self.named = {}  # worker -> (when first, its verdict)
         self.status = {}

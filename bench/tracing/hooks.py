@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 ANTDT = pathlib.Path(os.environ.get("ANTDT_BIN", ROOT / "build" / "bin")).resolve() / "antdt"
 
 SCRIPT = '''

@@ -20,8 +20,8 @@
 #include "trainer/collective/host_groups.h"
 #include "trainer/collective/shm/bell.h"
 #include "trainer/collective/shm/host_group.h"
-#include "trainer/collective/tcp_collective.h"
-#include "trainer/collective/tcp_links.h"
+#include "trainer/collective/tcp/tcp_collective.h"
+#include "trainer/collective/tcp/tcp_links.h"
 
 namespace antdt::trainer {
 

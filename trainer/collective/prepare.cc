@@ -13,8 +13,8 @@
 #include "trainer/collective/shm/host_group.h"
 #include "trainer/collective/shm/host_identity.h"
 #include "trainer/collective/shm/meeting.h"
-#include "trainer/collective/tcp_collective.h"
-#include "trainer/collective/tcp_links.h"
+#include "trainer/collective/tcp/tcp_collective.h"
+#include "trainer/collective/tcp/tcp_links.h"
 
 namespace antdt::trainer {
 namespace {

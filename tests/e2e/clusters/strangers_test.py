@@ -110,7 +110,8 @@ class Strangers(tally.TallyTest):
         while first + PORTS > 65535:
             first = free_port()
         self.ports = range(first, first + PORTS)
-        cluster = f'[cluster]\nports = "{first}-{first + PORTS - 1}"\n{extra}'
+        # Over tcp there is something to dial; within a host "auto" would share memory.
+        cluster = f'collective = "tcp"\n[cluster]\nports = "{first}-{first + PORTS - 1}"\n{extra}'
         return self.write("job.toml", tally.job(workers=3, records=6000, epochs=2, delay="20ms",
                                                 extra=cluster))
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "tests/trainer/collective/testing.h"
-#include "trainer/collective/tcp_link.h"
+#include "trainer/collective/tcp/tcp_link.h"
 
 namespace antdt::trainer {
 namespace {

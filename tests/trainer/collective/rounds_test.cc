@@ -1,5 +1,5 @@
 // Tests which member sends what to which, in the ring and by doubling distances.
-#include "trainer/collective/rounds.h"
+#include "trainer/collective/tcp/rounds.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "trainer/collective/ring_plan.h"
+#include "trainer/collective/tcp/ring_plan.h"
 
 namespace antdt::trainer {
 namespace {

@@ -8,12 +8,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
 #include <cstddef>
 #include <future>
 #include <set>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -24,6 +26,7 @@
 #include "trainer/collective/shm/host_identity.h"
 #include "trainer/collective/shm/mates.h"
 #include "trainer/collective/shm/shared_memory.h"
+#include "trainer/collective/shm/stores.h"
 
 namespace antdt::trainer {
 namespace {
@@ -89,12 +92,16 @@ TEST(HostIdentity, IsTheSameForAllProcessesOfThisHostAndUser) {
 
 // ------------------------------------------------------------------- who gets the memory
 
-// The abstract unix sockets of this network namespace on which members listen.
+// The abstract unix sockets of this network namespace on which members listen. Connections that
+// were accepted have the same name and other flags.
 std::set<std::string> listening_names() {
   std::set<std::string> names;
-  const std::string table = read_file("/proc/net/unix").value_or("");
-  for (std::size_t at = 0; (at = table.find("@antdt-", at)) != std::string::npos; ++at) {
-    names.insert(table.substr(at + 1, table.find('\n', at) - at - 1));
+  std::istringstream table(read_file("/proc/net/unix").value_or(""));
+  std::string line;
+  while (std::getline(table, line)) {
+    const std::size_t at = line.find(" @antdt-");
+    if (at == std::string::npos || line.find(" 00010000 ") == std::string::npos) continue;
+    names.insert(line.substr(at + 2));
   }
   return names;
 }
@@ -113,10 +120,11 @@ OwnedFd dial_abstract(const std::string& name) {
   return fd;
 }
 
-// What comes over the connection until it ends: bytes, and descriptors.
+// What comes over the connection until it ends.
 struct Got {
   std::size_t bytes = 0;
   std::size_t descriptors = 0;
+  bool welcome = false;  // the verdict of the first answer (handshake.h)
 };
 Got all_from(const OwnedFd& fd) {
   Got got;
@@ -131,6 +139,7 @@ Got all_from(const OwnedFd& fd) {
     message.msg_controllen = control.size();
     const ssize_t n = recvmsg(fd.get(), &message, MSG_CMSG_CLOEXEC);
     if (n <= 0) return got;
+    if (got.bytes == 0 && n > 8) got.welcome = bytes[8] != std::byte{0};
     got.bytes += static_cast<std::size_t>(n);
     if (message.msg_controllen > 0) ++got.descriptors;
   }
@@ -160,7 +169,8 @@ TEST(SharedMemory, AStrangerThatDialsGetsNothingAndDoesNoHarm) {
   for (const OwnedFd& stranger : strangers) {
     const Got got = all_from(stranger);
     EXPECT_EQ(got.descriptors, 0U);
-    EXPECT_EQ(got.bytes, 0U);
+    EXPECT_FALSE(got.welcome);
+    EXPECT_LE(got.bytes, 80U) << "no more than the answer that it is not expected";
   }
 }
 
@@ -262,7 +272,8 @@ struct Pair {
 };
 
 TEST(SharedMemory, CountsThatCannotBeAreAnErrorAndNoOffset) {
-  for (const std::uint64_t count : {~std::uint64_t{0}, std::uint64_t{shm::kChannelBytes + 1}}) {
+  for (const std::uint64_t count :
+       {std::uint64_t{1} << 63U, std::uint64_t{shm::kChannelBytes + 1}}) {
     Pair reads;
     reads.other->words(1).channels[0].sent = count;
     std::vector<std::byte> bytes(100);
@@ -306,6 +317,41 @@ TEST(SharedMemory, AMemberThatHangsUpIsMissedOnlyForWhatItHasNotDone) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().kind, ErrorKind::kIo);
   EXPECT_THAT(second.error().message, HasSubstr("rank 1 has closed the connection"));
+}
+
+// ------------------------------------------------------------------- stores
+
+TEST(StoreChoice, StreamsAfterSeveralSlowCopiesAndTriesAgainLater) {
+  using shm::StoreChoice;
+  constexpr std::size_t kBytes = 128UL * 1024;
+  constexpr Duration kSlow = std::chrono::microseconds(60);  // 2.2 GB/s
+  constexpr Duration kFast = std::chrono::microseconds(9);
+  StoreChoice choice;
+  for (int i = 0; i < 10 * StoreChoice::kWindow; ++i) {  // never enough of them in a window
+    const bool slow = i % StoreChoice::kWindow < StoreChoice::kSlowCopies - 1;
+    choice.copied(kBytes, slow ? kSlow : kFast);
+    EXPECT_FALSE(choice.streams());
+  }
+  for (int n = 0; n < 100; ++n) choice.copied(StoreChoice::kLeastBytes - 1, kSlow);
+  EXPECT_FALSE(choice.streams()) << "short copies say nothing";
+  for (int n = 0; n < StoreChoice::kSlowCopies; ++n) choice.copied(kBytes, kSlow);
+  for (int n = 0; n < StoreChoice::kStreamedCopies; ++n) {
+    EXPECT_TRUE(choice.streams());
+    choice.copied(kBytes, kFast);
+  }
+  EXPECT_FALSE(choice.streams());
+}
+
+TEST(StoreChoice, AStreamedCopyHasEveryByte) {
+  std::vector<std::byte> from(1000);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 7);
+  for (const std::size_t bytes : {0UL, 1UL, 63UL, 64UL, 65UL, 640UL, 999UL}) {
+    alignas(64) std::array<std::byte, 1024> to{};
+    shm::copy_streaming(to.data(), from.data(), bytes);
+    EXPECT_TRUE(
+        std::equal(to.begin(), to.begin() + static_cast<std::ptrdiff_t>(bytes), from.begin()));
+    EXPECT_EQ(to[bytes], std::byte{0});
+  }
 }
 
 // ------------------------------------------------------------------- a member that is killed

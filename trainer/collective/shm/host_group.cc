@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -64,6 +65,17 @@ Status HostGroup::claim(std::uint64_t chunk) {
       [&](std::uint32_t m) { return mates_->words(m).done.load() > chunk - kSlots; });
 }
 
+void HostGroup::write(std::span<std::byte> slot, std::span<const std::byte> bytes) const {
+  if (bytes.empty()) return;
+  if (stores_.streams()) return copy_streaming(slot.data(), bytes.data(), bytes.size());
+  std::memcpy(slot.data(), bytes.data(), bytes.size());
+}
+
+// What is written to for the first time takes longer: the kernel makes its pages.
+void HostGroup::copied(std::uint64_t chunk, std::size_t bytes, MonoTime began) {
+  if (chunk >= kSlots) stores_.copied(bytes, std::chrono::steady_clock::now() - began);
+}
+
 void HostGroup::staged(std::uint64_t chunk, std::size_t bytes_of_operation,
                        std::size_t bytes_of_chunk) {
   hold_back_for(bytes_of_chunk);
@@ -121,8 +133,8 @@ void HostGroup::add_up(std::uint64_t chunk, std::size_t first, std::span<T> valu
     for (std::uint32_t m = 2; m < size(); ++m) add_into(block.data(), of(m), count);
     std::memcpy(own, block.data(), count * sizeof(T));
     if (!publish) continue;
-    T* const shared = reinterpret_cast<T*>(memory.slot(self(), chunk).data()) + first + done;
-    std::memcpy(shared, block.data(), count * sizeof(T));
+    write(memory.slot(self(), chunk).subspan((first + done) * sizeof(T)),
+          std::as_bytes(std::span(block).first(count)));
   }
 }
 
@@ -159,11 +171,13 @@ Status HostGroup::sum_by_slices(std::span<T> values, For whom) {
   const auto stage = [&](std::uint64_t i) -> Status {
     const std::span<T> own = part(i);
     ANTDT_RETURN_IF_ERROR(claim(first_chunk + i));
-    for (std::uint32_t m = 0; m < size(); ++m) {
-      const Slice slice = slice_of<T>(own.size(), m, size());
-      if (m == self()) continue;
-      copy<T>(own.subspan(slice.first, slice.count), in_slot(self(), i, slice));
-    }
+    const auto began = std::chrono::steady_clock::now();
+    const Slice summed_here = slice_of<T>(own.size(), self(), size());
+    const std::span<std::byte> slot = memory.slot(self(), first_chunk + i);
+    const std::size_t end = summed_here.first + summed_here.count;
+    write(slot, std::as_bytes(own.first(summed_here.first)));
+    write(slot.subspan(end * sizeof(T)), std::as_bytes(own.subspan(end)));
+    copied(first_chunk + i, own.size_bytes() - summed_here.count * sizeof(T), began);
     staged(first_chunk + i, values.size_bytes(), own.size_bytes());
     return {};
   };
@@ -238,7 +252,9 @@ Status HostGroup::gather(std::span<const std::span<std::byte>> parts) {
     const auto own = piece(self(), i);
     if (own.empty()) return {};
     ANTDT_RETURN_IF_ERROR(claim(first_chunk + i));
-    copy<std::byte>(own, memory.slot(self(), first_chunk + i));
+    const auto began = std::chrono::steady_clock::now();
+    write(memory.slot(self(), first_chunk + i), own);
+    copied(first_chunk + i, own.size(), began);
     staged(first_chunk + i, parts[self()].size(), own.size());
     return {};
   };

@@ -28,6 +28,7 @@
 #include "core/result.h"
 #include "trainer/collective/shm/mates.h"
 #include "trainer/collective/shm/shared_memory.h"
+#include "trainer/collective/shm/stores.h"
 
 namespace antdt::trainer::shm {
 
@@ -80,6 +81,9 @@ class HostGroup {
   void add_up(std::uint64_t chunk, std::size_t first, std::span<T> values, bool publish);
 
   [[nodiscard]] Status begin();
+  // Copies into a slot of this member, as fast as the others' cores let it.
+  void write(std::span<std::byte> slot, std::span<const std::byte> bytes) const;
+  void copied(std::uint64_t chunk, std::size_t bytes, MonoTime began);
   // Waits until the chunk's slot of this member is free.
   [[nodiscard]] Status claim(std::uint64_t chunk);
   void staged(std::uint64_t chunk, std::size_t bytes_of_operation, std::size_t bytes_of_chunk);
@@ -102,6 +106,7 @@ class HostGroup {
 
   const std::unique_ptr<Mates> mates_;
   const SendDelay send_delay_;
+  StoreChoice stores_;
   std::uint64_t operation_ = 0;
   std::uint64_t next_chunk_ = 0;
   std::array<Direction, 2> sent_{};      // by the side on which the other member is

@@ -21,11 +21,11 @@
 
 namespace antdt::trainer::shm {
 
-// Bytes of a chunk. The slots of two members fit the cache of a core, and a wake-up costs little
-// beside a chunk.
+// Bytes of a chunk: a wake-up costs little beside it.
 inline constexpr std::size_t kSlotBytes = 256UL * 1024;
-// How many chunks a member may have staged before the others are done with the first of them.
-inline constexpr std::size_t kSlots = 4;
+// How many chunks a member may have staged before the others are done with the first of them. So
+// many that a slot has left the caches of those who read it before it is written again.
+inline constexpr std::size_t kSlots = 16;
 inline constexpr std::size_t kChannelBytes = 256UL * 1024;
 
 // What a chunk in a slot belongs to, so that members that run different operations find out.

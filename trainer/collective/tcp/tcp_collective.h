@@ -2,7 +2,8 @@
 //
 // A member is connected to the ranks at distances of 1, 2, 4, ... on both sides; there is no store
 // and no full mesh. Large sums go around the ring, which sends the fewest bytes. Small sums, and
-// gathering, use doubling distances, which takes the fewest rounds (trainer/collective/rounds.h).
+// gathering, use doubling distances, which takes the fewest rounds
+// (trainer/collective/tcp/rounds.h).
 #pragma once
 
 #include <atomic>
@@ -18,8 +19,8 @@
 #include "core/result.h"
 #include "trainer/collective/collective.h"
 #include "trainer/collective/hop.h"
-#include "trainer/collective/rounds.h"
-#include "trainer/collective/tcp_links.h"
+#include "trainer/collective/tcp/rounds.h"
+#include "trainer/collective/tcp/tcp_links.h"
 
 namespace antdt::trainer {
 

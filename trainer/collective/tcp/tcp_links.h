@@ -21,7 +21,7 @@
 #include "core/result.h"
 #include "trainer/collective/handshake.h"
 #include "trainer/collective/options.h"
-#include "trainer/collective/tcp_link.h"
+#include "trainer/collective/tcp/tcp_link.h"
 
 namespace antdt::trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/collective/tcp_collective.h"
+#include "trainer/collective/tcp/tcp_collective.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/check.h"
-#include "trainer/collective/ring_plan.h"
+#include "trainer/collective/tcp/ring_plan.h"
 
 namespace antdt::trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/collective/tcp_links.h"
+#include "trainer/collective/tcp/tcp_links.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

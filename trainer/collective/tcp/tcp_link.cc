@@ -1,4 +1,4 @@
-#include "trainer/collective/tcp_link.h"
+#include "trainer/collective/tcp/tcp_link.h"
 
 #include <sys/socket.h>
 #include <sys/uio.h>

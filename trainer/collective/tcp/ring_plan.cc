@@ -1,4 +1,4 @@
-#include "trainer/collective/ring_plan.h"
+#include "trainer/collective/tcp/ring_plan.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "trainer/collective/rounds.h"
+#include "trainer/collective/tcp/rounds.h"
 
 #include <algorithm>
 #include <bit>

@@ -15,6 +15,7 @@
 #include <limits>
 
 #include "antdtd/shim/cgroup.h"
+#include "core/accelerator/find_library.h"
 #include "core/os/fs.h"
 #include "core/os/output_of.h"
 #include "core/os/user.h"
@@ -69,17 +70,15 @@ std::string driver_version(const std::string& root) {
   return "";
 }
 
-// The library is not loaded: that would begin to use the devices.
-std::string nccl_library(const std::string& root) {
-  for (const char* directory :
-       {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib",
-        "/usr/local/lib", "/usr/local/cuda/lib64"}) {
-    for (const char* name : {"libnccl.so.2", "libnccl.so"}) {
-      const std::string path = std::string(directory) + "/" + name;
-      if (::access((root + path).c_str(), R_OK) == 0) return path;
-    }
-  }
-  return "";
+// The libraries are not loaded: what they do then is not known here, and they are other people's.
+void find_libraries(wire::FileHostTold& told, const std::string& root) {
+  const accelerator::Environment environment = accelerator::own_environment();
+  const auto nccl = accelerator::installed_nccl(environment, root);
+  told.nccl = nccl.path;
+  told.nccl_version = nccl.version;
+  const auto cudart = accelerator::installed_cudart(environment, root);
+  told.cudart = cudart.path;
+  told.cudart_version = cudart.version;
 }
 
 // /dev/nvidia0, /dev/nvidia1, …
@@ -176,7 +175,7 @@ Result<wire::FileHostTold> host_facts(const wire::FileHost& request, const std::
   told.huge_pages = huge_pages(root);
   told.infiniband = has_infiniband(root);
   told.driver = driver_version(root);
-  told.nccl = nccl_library(root);
+  find_libraries(told, root);
   told.devices = devices(root);
   read_limits(told);
   read_shared_memory(told, root);

@@ -8,8 +8,9 @@
 
 namespace antdt::antdtd {
 
-// Reads a few files of /proc and /sys, and looks at `request.files`. `root` replaces "/" for what
-// is read from /proc, /sys and the libraries' directories. kUsage for too many files.
+// Reads a few files of /proc and /sys, looks for libraries, and looks at `request.files`. `root`
+// replaces "/" for what is read from /proc, /sys and the libraries' directories. kUsage for too
+// many files.
 [[nodiscard]] Result<wire::FileHostTold> host_facts(const wire::FileHost& request,
                                                     const std::string& root = "");
 [[nodiscard]] wire::FileClockTold clock_now();

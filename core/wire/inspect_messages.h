@@ -51,8 +51,11 @@ struct FileHostTold {
   std::string cgroup;        // the cgroup below which workers get theirs; "": none
   std::string cgroup_error;  // why there is none
   std::uint32_t devices = 0;
-  std::string driver;  // the version of the NVIDIA driver; "": not found
-  std::string nccl;    // the file of the NCCL library; "": not found
+  std::string driver;        // the version of the NVIDIA driver; "": not found
+  std::string nccl;          // the file of the NCCL library; "": not found
+  std::string nccl_version;  // as far as names of files say it; "": unknown
+  std::string cudart;        // the same of the CUDA runtime
+  std::string cudart_version;
   std::vector<FileFact> files;
   ANTDT_MESSAGE("file-host-told") {
     v("software", m.software);
@@ -71,6 +74,9 @@ struct FileHostTold {
     v("devices", m.devices);
     v("driver", m.driver);
     v("nccl", m.nccl);
+    v("nccl_version", m.nccl_version);
+    v("cudart", m.cudart);
+    v("cudart_version", m.cudart_version);
     v("files", m.files);
   }
 };

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "core/accelerator/versions.h"
 #include "launcher/doctor/judge.h"
 
 namespace antdt::launcher {
@@ -121,22 +122,42 @@ Finding clock_service(const wire::FileHostTold& told) {
           told.clock_synchronized ? "" : "start chronyd, ntpd or systemd-timesyncd"};
 }
 
+std::string library_text(const std::string& path, const std::string& version) {
+  if (path.empty()) return "not found";
+  return fmt::format("{} ({})", path, version.empty() ? "of unknown version" : version);
+}
+
 Finding accelerators_of(const wire::FileHostTold& told) {
-  const auto or_none = [](const std::string& text) {
-    return text.empty() ? std::string("not found") : text;
-  };
-  Finding finding{Level::kOk,
-                  "",
-                  "accelerators",
-                  "/dev/nvidia*, the driver, the NCCL library in the system's directories",
-                  fmt::format("{} devices, driver {}, NCCL {}", told.devices, or_none(told.driver),
-                              or_none(told.nccl)),
-                  "programs for GPUs need a driver that matches them; PyTorch brings an NCCL of "
-                  "its own",
-                  ""};
-  if (told.devices == 0 || !told.driver.empty()) return finding;
-  finding.level = Level::kWarning;
-  finding.advice = "load the driver: nvidia-smi says what is wrong";
+  Finding finding{
+      Level::kOk,
+      "",
+      "accelerators",
+      "/dev/nvidia*, the driver, and the libraries of NCCL and of the CUDA runtime in the system's "
+      "directories and in Python's",
+      fmt::format("{} devices, driver {}, NCCL {}, CUDA runtime {}", told.devices,
+                  told.driver.empty() ? "not found" : told.driver,
+                  library_text(told.nccl, told.nccl_version),
+                  library_text(told.cudart, told.cudart_version)),
+      "programs for GPUs need a driver that matches them; PyTorch brings an NCCL of its own",
+      ""};
+  if (told.devices == 0) return finding;
+  if (told.driver.empty()) {
+    finding.level = Level::kWarning;
+    finding.advice = "load the driver: nvidia-smi says what is wrong";
+    return finding;
+  }
+  const int version = accelerator::version_code(told.nccl_version);
+  const bool is_known = version != 0 && accelerator::check_version(version);
+  if (told.nccl.empty() || told.cudart.empty() || (version != 0 && !is_known)) {
+    finding.level = Level::kNote;
+    finding.why = fmt::format(
+        "C++ engines sum tensors of devices by NCCL, of which {} are known to work, and otherwise "
+        "through host memory; PyTorch brings an NCCL of its own",
+        accelerator::kVersionsText);
+    finding.advice =
+        "install the packages nvidia-nccl-cu12 and nvidia-cuda-runtime-cu12, or name the files in "
+        "ANTDT_NCCL_LIBRARY and ANTDT_CUDART_LIBRARY (roles.worker.env in job.toml)";
+  }
   return finding;
 }
 

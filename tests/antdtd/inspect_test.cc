@@ -177,6 +177,8 @@ TEST_F(HostFactsTest, ReadsWhatTheKernelAndTheDriverSay) {
       "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  535.104.05  Release Build\n");
   put("proc/self/cgroup", "0::/system.slice/antdtd.service/antdt-agent\n");
   put("usr/lib64/libnccl.so.2", "");
+  put("usr/lib/python3/dist-packages/nvidia/cuda_runtime/lib/libcudart.so.12", "");
+  put("usr/lib/python3/dist-packages/nvidia_cuda_runtime_cu12-12.9.79.dist-info/METADATA", "");
   for (const char* name : {"dev/nvidia0", "dev/nvidia1", "dev/nvidiactl", "dev/nvidia-uvm"}) {
     put(name, "");
   }
@@ -186,6 +188,9 @@ TEST_F(HostFactsTest, ReadsWhatTheKernelAndTheDriverSay) {
   EXPECT_EQ(told.huge_pages, "never");
   EXPECT_EQ(told.driver, "535.104.05");
   EXPECT_EQ(told.nccl, "/usr/lib64/libnccl.so.2");
+  EXPECT_EQ(told.nccl_version, "");
+  EXPECT_EQ(told.cudart, "/usr/lib/python3/dist-packages/nvidia/cuda_runtime/lib/libcudart.so.12");
+  EXPECT_EQ(told.cudart_version, "12.9.79");
   EXPECT_EQ(told.devices, 2U);
   EXPECT_EQ(told.cgroup, "/system.slice/antdtd.service");
   EXPECT_TRUE(told.infiniband);
@@ -200,6 +205,7 @@ TEST_F(HostFactsTest, WhatIsMissingIsEmpty) {
   EXPECT_EQ(told.huge_pages, "");
   EXPECT_EQ(told.driver, "");
   EXPECT_EQ(told.nccl, "");
+  EXPECT_EQ(told.cudart, "");
   EXPECT_EQ(told.devices, 0U);
   EXPECT_EQ(told.shm_bytes, 0U);
   EXPECT_FALSE(told.infiniband);

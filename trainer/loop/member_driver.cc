@@ -36,8 +36,6 @@ worker::WorkerConfig config_of(const Tools& tools, const MemberDriver::Parts& pa
   return config;
 }
 
-Input broke(const Error& error) { return worker::CollectiveBroke{error.message}; }
-
 }  // namespace
 
 MemberDriver::MemberDriver(Tools tools, Parts parts)
@@ -125,7 +123,7 @@ void MemberDriver::perform(const worker::LeaveCollective& effect) {
 Input MemberDriver::perform(const worker::BuildCollective& effect) {
   tools_.guard.begin(effect.generation);
   auto made = parts_.make_collective(effect.rank, effect.size);
-  if (!made) return broke(made.error());
+  if (!made) return worker::group_failed(made.error());
   builder_ = std::move(*made);
   tools_.guard.hold(builder_);
   MemberAddress own = builder_->address();
@@ -147,7 +145,7 @@ Input MemberDriver::perform(const worker::ConnectCollective& effect) {
   auto connected =
       builder_->connect(addresses, {*secret, tools_.client.job(), machine_.generation()});
   builder_.reset();
-  if (!connected) return broke(connected.error());
+  if (!connected) return worker::group_failed(connected.error());
   collective_ = std::move(*connected);
   tools_.guard.hold(collective_);
   const std::string collective = collective_->description();
@@ -185,7 +183,7 @@ Input MemberDriver::perform(const worker::ReadState& effect) {
 
 Input MemberDriver::perform(const worker::CompareStates& effect) {
   auto slots = compare_states(*collective_, tools_.engine, effect);
-  if (!slots) return broke(slots.error());
+  if (!slots) return worker::group_failed(slots.error());
   return worker::StatesCompared{std::move(*slots)};
 }
 
@@ -194,7 +192,7 @@ Input MemberDriver::perform(const worker::PassState& effect) {
                          [this](std::uint64_t bytes, std::uint64_t of_all) {
                            tools_.client.set_io({"receiving the state", {}, bytes, of_all});
                          });
-  if (!meta) return broke(meta.error());
+  if (!meta) return worker::group_failed(meta.error());
   return worker::StatePassed{std::move(*meta)};
 }
 
@@ -278,7 +276,7 @@ Input MemberDriver::perform(const worker::ComputeMicroBatch& effect) {
 
 Input MemberDriver::perform(const worker::Reduce&) {
   const Status reduced = tools_.engine.finish_reduction();
-  if (!reduced) return broke(reduced.error());
+  if (!reduced) return worker::group_failed(reduced.error());
   return worker::Reduced{};
 }
 
@@ -295,7 +293,7 @@ Input MemberDriver::perform(const worker::GatherSlots& effect) {
   const worker::StepSlotBytes mine = encode(effect.mine);
   std::vector<std::byte> all(mine.size() * collective_->size());
   const Status gathered = collective_->allgather(mine, all);
-  if (!gathered) return broke(gathered.error());
+  if (!gathered) return worker::group_failed(gathered.error());
   return worker::SlotsGathered{worker::decode_step_slots(all)};
 }
 
@@ -312,7 +310,7 @@ Input MemberDriver::perform(const worker::TakePlan& effect) {
 
 Input MemberDriver::perform(const worker::MeasureHop&) {
   auto hop = collective_->measure_hop();
-  if (!hop) return broke(hop.error());
+  if (!hop) return worker::group_failed(hop.error());
   return worker::HopMeasured{*hop};
 }
 

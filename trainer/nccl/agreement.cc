@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "trainer/nccl/load/versions.h"
+#include "core/accelerator/versions.h"
 
 namespace antdt::nccl {
 namespace {
@@ -41,7 +41,8 @@ using HostsBy = std::map<int, std::set<std::string>>;
 std::string different_versions(const HostsBy& hosts) {
   std::vector<std::string> parts;
   for (const auto& [version, names] : hosts) {
-    parts.push_back(fmt::format("{} on {}", version_text(version), fmt::join(names, ", ")));
+    parts.push_back(
+        fmt::format("{} on {}", accelerator::version_text(version), fmt::join(names, ", ")));
   }
   return fmt::format(
       "the hosts have different releases of NCCL, which cannot work together: {}. Install the same "

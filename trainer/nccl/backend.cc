@@ -8,7 +8,7 @@
 namespace antdt::nccl {
 namespace {
 
-Status check_environment(const Environment& environment) {
+Status check_environment(const accelerator::Environment& environment) {
   if (environment("NCCL_COMM_BLOCKING") == "1") {
     return fail(ErrorKind::kUsage,
                 "NCCL_COMM_BLOCKING=1 is set: a call of NCCL could then wait for a lost member for "
@@ -24,15 +24,15 @@ Status check_environment(const Environment& environment) {
 
 Result<Library> load_nccl(const BackendOptions& options) {
   ANTDT_RETURN_IF_ERROR(check_environment(options.environment));
-  return load_library(nccl_candidates(options.nccl_library, options.environment));
+  return load_library(accelerator::nccl_candidates(options.nccl_library, options.environment));
 }
 
 }  // namespace
 
 Result<std::shared_ptr<Backend>> load_backend(const BackendOptions& options) {
   auto backend = std::make_shared<Backend>();
-  ANTDT_TRY(backend->cuda,
-            load_cuda_runtime(cudart_candidates(options.cudart_library, options.environment)));
+  ANTDT_TRY(backend->cuda, load_cuda_runtime(accelerator::cudart_candidates(options.cudart_library,
+                                                                            options.environment)));
   ANTDT_TRY(const int devices, backend->cuda->devices());
   if (options.device >= devices) {
     return fail(ErrorKind::kUsage,

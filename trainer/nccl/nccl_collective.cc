@@ -236,7 +236,7 @@ Result<UniqueId> NcclBuilder::share_id(Collective& host) const {
 Result<std::unique_ptr<Collective>> NcclBuilder::without_nccl(std::shared_ptr<Collective> host,
                                                               const std::string& why) const {
   if (options_.required) {
-    return fail(ErrorKind::kRefused,
+    return fail(ErrorKind::kUsage,
                 "the group cannot use NCCL, which trainer.collective = \"nccl\" demands: {}", why);
   }
   if (options_.on_fallback) {

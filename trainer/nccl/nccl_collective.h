@@ -9,11 +9,11 @@
 #include <memory>
 #include <string>
 
+#include "core/accelerator/find_library.h"
 #include "core/result.h"
 #include "trainer/collective/collective.h"
 #include "trainer/nccl/communicator.h"
 #include "trainer/nccl/load/cuda_runtime.h"
-#include "trainer/nccl/load/find_library.h"
 #include "trainer/nccl/load/library.h"
 
 namespace antdt::nccl {
@@ -32,7 +32,7 @@ struct BackendOptions {
   std::string nccl_library;    // a file; "": searched for (find_library.h)
   std::string cudart_library;  // likewise
   int device = 0;
-  Environment environment = own_environment();
+  accelerator::Environment environment = accelerator::own_environment();
 };
 
 // kUsage if there is no CUDA runtime or no such device; kIo if the device cannot be used. That NCCL
@@ -62,7 +62,7 @@ struct NcclOptions {
 };
 
 // Begins to listen, by `inner`. connect() connects the inner collective, gathers over it what each
-// member has, and forms the communicator: kRefused, naming hosts, if NCCL is required and they
+// member has, and forms the communicator: kUsage, naming hosts, if NCCL is required and they
 // cannot use it. kInternal if an earlier communicator of this process is stuck.
 [[nodiscard]] Result<std::unique_ptr<trainer::CollectiveBuilder>> prepare_nccl(
     std::uint32_t rank, std::uint32_t size, const trainer::CollectiveFactory& inner,

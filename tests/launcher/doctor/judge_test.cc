@@ -111,6 +111,22 @@ const Spoilt kSpoilt[] = {
      "clock service", "hosta", "it is not", "chronyd"},
     {"DevicesWithoutDriver", [](Facts& f) { f.hosts[1].told->devices = 8; }, Level::kWarning,
      "accelerators", "hosta", "8 devices, driver not found", "nvidia-smi"},
+    {"DevicesWithoutNccl",
+     [](Facts& f) {
+       f.hosts[1].told->devices = 8;
+       f.hosts[1].told->driver = "535.104.05";
+       f.hosts[1].told->cudart = "/usr/lib/libcudart.so.12";
+     },
+     Level::kNote, "accelerators", "hosta", "NCCL not found", "nvidia-nccl-cu12"},
+    {"NcclThatIsNotKnownToWork",
+     [](Facts& f) {
+       f.hosts[1].told->devices = 8;
+       f.hosts[1].told->driver = "535.104.05";
+       f.hosts[1].told->cudart = "/usr/lib/libcudart.so.12";
+       f.hosts[1].told->nccl = "/usr/lib/libnccl.so.2";
+       f.hosts[1].told->nccl_version = "2.18.5";
+     },
+     Level::kNote, "accelerators", "hosta", "(2.18.5)", "ANTDT_NCCL_LIBRARY"},
     {"ReplacedAgent", [](Facts& f) { f.hosts[1].told->agent_replaced = true; }, Level::kNote,
      "programs", "hosta", "replaced", "restart antdtd"},
     {"MissingFile",
@@ -172,6 +188,19 @@ INSTANTIATE_TEST_SUITE_P(EachFact, Judge, testing::ValuesIn(kSpoilt),
 TEST(JudgeAll, AHealthyClusterIsWell) {
   EXPECT_THAT(not_well(healthy()), IsEmpty());
   EXPECT_GT(judge(healthy()).size(), 30U);
+}
+
+TEST(JudgeAll, DevicesWithAnNcclThatIsKnownToWorkAreWell) {
+  Facts facts = healthy();
+  wire::FileHostTold& told = *facts.hosts[1].told;
+  told.devices = 8;
+  told.driver = "535.104.05";
+  told.nccl = "/usr/lib/libnccl.so.2";
+  told.cudart = "/usr/lib/libcudart.so.12";
+  for (const char* version : {"2.27.5", ""}) {  // a file need not say its version
+    told.nccl_version = version;
+    EXPECT_THAT(not_well(facts), IsEmpty());
+  }
 }
 
 // A host that was not asked what follows is not judged by it.

@@ -2,22 +2,22 @@
 #include <cstdlib>
 #include <map>
 
+#include "core/accelerator/versions.h"
 #include "tests/trainer/nccl/testing.h"
-#include "trainer/nccl/load/versions.h"
 
 namespace antdt::nccl {
 namespace {
 
 using ::testing::HasSubstr;
 
-Environment environment_of(std::map<std::string, std::string> values) {
+accelerator::Environment environment_of(std::map<std::string, std::string> values) {
   return [values = std::move(values)](const std::string& name) {
     const auto found = values.find(name);
     return found == values.end() ? std::string() : found->second;
   };
 }
 
-std::string trouble_with(const Environment& environment) {
+std::string trouble_with(const accelerator::Environment& environment) {
   const auto loaded =
       load_backend({ANTDT_FAKE_NCCL_LIBRARY, ANTDT_FAKE_NCCL_LIBRARY, 0, environment});
   if (!loaded) return loaded.error().message;
@@ -79,10 +79,12 @@ class RealNccl : public ::testing::Test {
 TEST_F(RealNccl, HasAllFunctionsAndAKnownVersion) {
   const auto found = find_nccl({nccl_});
   ASSERT_TRUE(found) << found.error().message;
-  ASSERT_TRUE(check_version(found->version)) << version_text(found->version);
+  ASSERT_TRUE(accelerator::check_version(found->version))
+      << accelerator::version_text(found->version);
   const auto loaded = load_library({nccl_});
   ASSERT_TRUE(loaded) << loaded.error().message;
-  std::printf("NCCL %s in %s\n", version_text(loaded->version).c_str(), loaded->path.c_str());
+  std::printf("NCCL %s in %s\n", accelerator::version_text(loaded->version).c_str(),
+              loaded->path.c_str());
 }
 
 TEST_F(RealNccl, TheRuntimeIsLoadedAndSaysThatThereIsNoDevice) {

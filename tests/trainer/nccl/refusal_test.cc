@@ -10,7 +10,7 @@ Body refused_with(std::vector<std::string> words) {
   return [words = std::move(words)](Member& member) -> std::string {
     auto formed = member.form();
     if (formed) return "the group was formed";
-    if (formed.error().kind != ErrorKind::kRefused) return formed.error().message;
+    if (formed.error().kind != ErrorKind::kUsage) return formed.error().message;
     for (const std::string& word : words) {
       if (formed.error().message.find(word) == std::string::npos) return formed.error().message;
     }

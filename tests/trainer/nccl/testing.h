@@ -60,7 +60,7 @@ struct Member {
   std::unique_ptr<trainer::CollectiveBuilder> builder = {};
 
   [[nodiscard]] static BackendOptions options(const MemberSetup& setup) {
-    return {setup.nccl, ANTDT_FAKE_NCCL_LIBRARY, 0, own_environment()};
+    return {setup.nccl, ANTDT_FAKE_NCCL_LIBRARY, 0, accelerator::own_environment()};
   }
   // Begins a generation: listens, and tells the others where.
   [[nodiscard]] Status prepare() {

@@ -2,9 +2,9 @@
 #include <array>
 #include <filesystem>
 
+#include "core/accelerator/versions.h"
 #include "trainer/nccl/load/cuda_runtime.h"
 #include "trainer/nccl/load/shared_object.h"
-#include "trainer/nccl/load/versions.h"
 
 namespace antdt::nccl {
 namespace {
@@ -125,10 +125,10 @@ Result<std::shared_ptr<CudaRuntime>> load_cuda_runtime(const std::vector<std::st
   ANTDT_RETURN_IF_ERROR(find_cuda_functions(*object, calls));
   int version = 0;
   if (calls.runtime_version(&version) != kCudaSuccess) version = 0;
-  ANTDT_RETURN_IF_ERROR(check_cuda_version(version));
+  ANTDT_RETURN_IF_ERROR(accelerator::check_cuda_version(version));
   const std::string file = std::filesystem::path(object->path()).filename().string();
-  return std::make_shared<LoadedCuda>(fmt::format("{} ({})", file, cuda_version_text(version)),
-                                      calls);
+  return std::make_shared<LoadedCuda>(
+      fmt::format("{} ({})", file, accelerator::cuda_version_text(version)), calls);
 }
 
 }  // namespace antdt::nccl

@@ -1,7 +1,7 @@
 #include "trainer/nccl/load/library.h"
 
+#include "core/accelerator/versions.h"
 #include "trainer/nccl/load/shared_object.h"
-#include "trainer/nccl/load/versions.h"
 
 namespace antdt::nccl {
 namespace {
@@ -12,7 +12,7 @@ Result<SharedObject> open_nccl(const std::vector<std::string>& candidates) {
   return fail(ErrorKind::kUsage,
               "{}. Install it (for example the package nvidia-nccl-cu12, versions {} are known to "
               "work), or name its file in ANTDT_NCCL_LIBRARY",
-              object.error().message, kVersionsText);
+              object.error().message, accelerator::kVersionsText);
 }
 
 Result<int> version_of(const SharedObject& object) {
@@ -46,7 +46,7 @@ Result<Library> load_library(const std::vector<std::string>& candidates) {
   Library library;
   library.path = object.path();
   ANTDT_TRY(library.version, version_of(object));
-  if (auto known = check_version(library.version); !known) {
+  if (auto known = accelerator::check_version(library.version); !known) {
     return fail(ErrorKind::kUsage, "{}: {}", library.path, known.error().message);
   }
   ANTDT_RETURN_IF_ERROR(find_functions(object, library));

@@ -30,4 +30,10 @@ std::optional<Input> input_of(client::Directive directive) {
                     directive.order);
 }
 
+Input group_failed(const Error& error) {
+  const bool is_own = error.kind == ErrorKind::kUsage || error.kind == ErrorKind::kInternal;
+  if (is_own) return WorkFailed{error};
+  return CollectiveBroke{error.message};
+}
+
 }  // namespace antdt::worker

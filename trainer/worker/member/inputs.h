@@ -151,5 +151,9 @@ using Input = std::variant<Started, FormOrdered, RosterArrived, GenerationSettle
 
 // An order of the client's as an input; empty for an order that is not for members of a collective.
 [[nodiscard]] std::optional<Input> input_of(client::Directive directive);
+// The answer of an operation with the others that failed: CollectiveBroke, as a new group may mend
+// most errors. It mends neither what the user has to (kUsage) nor what is wrong with this process
+// (kInternal): those are WorkFailed.
+[[nodiscard]] Input group_failed(const Error& error);
 
 }  // namespace antdt::worker

@@ -1,9 +1,9 @@
-#include "trainer/nccl/load/versions.h"
+#include "core/accelerator/versions.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace antdt::nccl {
+namespace antdt::accelerator {
 namespace {
 
 using ::testing::HasSubstr;
@@ -12,6 +12,12 @@ TEST(NcclVersions, CodesAreReadAsNcclWritesThem) {
   EXPECT_EQ(version_text(22703), "2.27.3");
   EXPECT_EQ(version_text(23007), "2.30.7");
   EXPECT_EQ(version_text(2804), "2.8.4");  // before 2.9 the code had a digit less
+  for (const int code : {2804, 21403, 22602, 23203}) {
+    EXPECT_EQ(version_code(version_text(code)), code);
+  }
+  EXPECT_EQ(version_code("2.26.2.post1"), 22602);
+  EXPECT_EQ(version_code("2"), 0);
+  EXPECT_EQ(version_code(""), 0);
   EXPECT_EQ(cuda_version_text(12040), "12.4");
   EXPECT_EQ(cuda_version_text(11080), "11.8");
 }
@@ -39,4 +45,4 @@ TEST(NcclVersions, OldCudaIsRefused) {
 }
 
 }  // namespace
-}  // namespace antdt::nccl
+}  // namespace antdt::accelerator

@@ -1,10 +1,19 @@
-#include "trainer/nccl/load/versions.h"
+#include "core/accelerator/versions.h"
 
-namespace antdt::nccl {
+#include <cstdio>
+
+namespace antdt::accelerator {
 
 std::string version_text(int code) {
   if (code < 10000) return fmt::format("{}.{}.{}", code / 1000, code / 100 % 10, code % 100);
   return fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
+}
+
+int version_code(const std::string& text) {
+  int major = 0, minor = 0, patch = 0;
+  if (std::sscanf(text.c_str(), "%d.%d.%d", &major, &minor, &patch) != 3) return 0;
+  const bool is_early = major < 2 || (major == 2 && minor <= 8);
+  return is_early ? major * 1000 + minor * 100 + patch : major * 10000 + minor * 100 + patch;
 }
 
 Status check_version(int code) {
@@ -31,4 +40,4 @@ Status check_cuda_version(int code) {
               cuda_version_text(code), cuda_version_text(kOldestCuda));
 }
 
-}  // namespace antdt::nccl
+}  // namespace antdt::accelerator

@@ -348,6 +348,21 @@ TEST_P(OutOfMemory, ARecordThatDoesNotFitAloneEndsTheWorkWithTheEvidence) {
   EXPECT_TRUE(engine->finish_reduction());
 }
 
+TEST(OutOfMemoryElse, AnEvaluationIsComputedInPiecesToo) {
+  for (const Fails fails : {Fails::kForward, Fails::kAllocator}) {
+    const auto hungry =
+        device_engine(config_of("lr"), numbers(), std::make_shared<Hungry>(5, fails, false));
+    const auto roomy =
+        device_engine(config_of("lr"), numbers(), std::make_shared<Hungry>(99, fails, false));
+    const auto pieces = hungry->evaluate(number_records(16, 1));
+    const auto whole = roomy->evaluate(number_records(16, 1));
+    ASSERT_TRUE(pieces && whole);
+    EXPECT_EQ(pieces->records, 16U);
+    EXPECT_NEAR(pieces->loss_sum, whole->loss_sum, 1e-5);
+    EXPECT_EQ(hungry->max_micro_batch(), 4U);
+  }
+}
+
 TEST(OutOfMemoryElse, AnErrorThatIsNoLackOfMemoryIsToldAsItIs) {
   class Broken final : public kit::Model {
    public:

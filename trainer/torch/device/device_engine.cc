@@ -118,11 +118,12 @@ class DeviceEngine final : public Engine {
       const Batch batch = tensors_over(examples, shape_);
       const torch::NoGradGuard no_grad;
       std::vector<torch::Tensor> outputs;
-      std::int64_t at = 0;
-      while (at < batch.records) {
-        const auto left = static_cast<std::size_t>(batch.records - at);
-        const auto count = static_cast<std::int64_t>(fit_.next(left));
-        outputs.push_back(forward(copy_.of(batch, at, count)).cpu());
+      std::size_t at = 0;
+      while (at < examples.count) {
+        const std::size_t count = fit_.next(examples.count - at);
+        ANTDT_TRY(const torch::Tensor output, forward_of(batch, at, count));
+        if (!output.defined()) continue;
+        outputs.push_back(output);
         at += count;
       }
       return evaluate_output(training_.metric, torch::cat(outputs), batch);
@@ -178,6 +179,23 @@ class DeviceEngine final : public Engine {
     const LowerPrecision lower(choice_.device.type(), choice_.precision);
     const torch::Tensor output = training_.model->forward(batch);
     return torch::is_floating_point(output) ? output.to(torch::kFloat32) : output;
+  }
+
+  // In the host's memory; undefined: it does not fit the device's, and a smaller part is to be
+  // tried.
+  [[nodiscard]] Result<torch::Tensor> forward_of(const Batch& batch, std::size_t first,
+                                                 std::size_t count) {
+    std::optional<MemoryShortage> shortage;
+    try {
+      return forward(copy_.of(batch, static_cast<std::int64_t>(first),
+                              static_cast<std::int64_t>(count)))
+          .cpu();
+    } catch (const std::exception& thrown) {
+      if (!is_out_of_memory(thrown)) throw;
+      shortage = shortage_of(thrown, choice_.device, count);
+    }
+    ANTDT_RETURN_IF_ERROR(learn_from(*shortage));
+    return torch::Tensor();
   }
 
   // Empty: it could not be computed, nothing of it is left, and a smaller piece, or the same one
@@ -266,23 +284,27 @@ class DeviceEngine final : public Engine {
   }
 
   [[nodiscard]] Status mend(const MemoryShortage& shortage, bool may_fail) {
-    const std::string text = to_text(shortage);
-    if (may_fail) rollback_.undo();
-    rollback_.forget();
-    give_back_unused(choice_.device);
-    if (!may_fail) {
-      return fail(ErrorKind::kInternal,
-                  "{}; a micro-batch of that size had fitted before: does "
-                  "another process use the device?",
-                  text);
+    if (may_fail) {
+      rollback_.undo();
+      rollback_.forget();
+      return learn_from(shortage);
     }
+    return fail(ErrorKind::kInternal,
+                "{}; a micro-batch of that size had fitted before: does another process use the "
+                "device?",
+                to_text(shortage));
+  }
+
+  [[nodiscard]] Status learn_from(const MemoryShortage& shortage) {
+    give_back_unused(choice_.device);
     if (!fit_.too_large(shortage.records)) {
       return fail(ErrorKind::kInternal,
-                  "{}; a single record does not fit: use a smaller model, or "
-                  "trainer.precision = \"bf16\"",
-                  text);
+                  "{}; a single record does not fit: use a smaller model, or trainer.precision = "
+                  "\"bf16\"",
+                  to_text(shortage));
     }
-    log_warn("{}; from now on micro-batches have at most {} records here", text, fit_.bound());
+    log_warn("{}; from now on micro-batches have at most {} records here", to_text(shortage),
+             fit_.bound());
     return {};
   }
 

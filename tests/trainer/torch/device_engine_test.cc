@@ -1,11 +1,12 @@
-// The engine for devices, on a processor: it computes what the engine for processors computes, also
-// where memory runs out, and in lower precisions.
+// The engine for devices: it computes what the engine for processors computes, also where memory
+// runs out, and in lower precisions. It runs on a processor; with ANTDT_TEST_DEVICE=cuda on a CUDA
+// device.
 #include "trainer/torch/device/device_engine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <limits>
+#include <cstdlib>
 #include <mutex>
 
 #include "tests/trainer/local_group.h"
@@ -22,6 +23,24 @@ using testing::HasSubstr;
 
 constexpr float kRounded = 2e-5F;
 
+torch::Device test_device() {
+  const char* const named = std::getenv("ANTDT_TEST_DEVICE");
+  return named != nullptr && std::string(named) == "cuda" ? torch::Device(torch::kCUDA, 0)
+                                                          : torch::Device(torch::kCPU);
+}
+// How much of what training changes rounding may: convolutions and sums of a device are less exact,
+// and its sums into rows of a table have no order.
+double rounding() { return test_device().is_cpu() ? 2e-3 : 5e-2; }
+
+// On a processor the same work has the same bits.
+void expect_same(const Engine& a, const Engine& b) {
+  if (test_device().is_cpu()) {
+    EXPECT_EQ(state_of(a), state_of(b));
+  } else {
+    EXPECT_LT(max_difference(state_of(a), state_of(b)), 1e-4);
+  }
+}
+
 Training training_of(std::shared_ptr<kit::Model> model) {
   Training training;
   training.model = std::move(model);
@@ -32,6 +51,7 @@ Training training_of(std::shared_ptr<kit::Model> model) {
 std::unique_ptr<Engine> device_engine(const TrainerConfig& config, const data::DataShape& shape,
                                       std::shared_ptr<kit::Model> model = nullptr) {
   DeviceChoice choice;
+  choice.device = test_device();
   if (config.precision == "bf16") choice.precision = torch::kBFloat16;
   if (config.precision == "fp16") choice.precision = torch::kFloat16;
   if (!model) model = make_model(config, shape).value();
@@ -76,7 +96,7 @@ TEST_P(OnADevice, AModelTrainsAsOnAProcessor) {
       EXPECT_NEAR(alone(*device, batches, 24), loss, 1e-4 * loss);
     }
     const double trained = distance(begun, state_of(*plain));
-    EXPECT_LT(distance(state_of(*plain), state_of(*device)), 2e-3 * trained) << optimizer;
+    EXPECT_LT(distance(state_of(*plain), state_of(*device)), rounding() * trained) << optimizer;
   }
 }
 
@@ -98,7 +118,8 @@ TEST_P(OnADevice, BothKindsOfEngineAreMembersOfOneGroupAndReadTheSameCheckpoints
                                               rows(all, shape_, from + 10, from + 16)};
     for (int i = 0; i < 3; ++i) step(*engine, collective, batches, 48);
     const std::lock_guard lock(mutex);
-    EXPECT_LT(max_difference(state_of(*reference), state_of(*engine)), 5e-4);
+    const float near = test_device().is_cpu() ? 5e-4F : 5e-2F;
+    EXPECT_LT(max_difference(state_of(*reference), state_of(*engine)), near);
     const TempDir directory;
     ASSERT_TRUE(save_state(*engine, directory.path(), Step{3}));
     const auto other =
@@ -118,8 +139,8 @@ TEST_P(OnADevice, EvaluationIsThatOfAProcessor) {
   ASSERT_TRUE(plain && device);
   EXPECT_EQ(device->records, 40U);
   EXPECT_EQ(device->correct, plain->correct);
-  EXPECT_NEAR(device->loss_sum, plain->loss_sum, 1e-4);
-  EXPECT_EQ(device->bins, plain->bins);
+  EXPECT_NEAR(device->loss_sum, plain->loss_sum, 1e-3);
+  if (test_device().is_cpu()) EXPECT_EQ(device->bins, plain->bins);
 }
 
 TEST_P(OnADevice, Bfloat16TrainsWithStateInFloat32) {
@@ -161,7 +182,7 @@ TEST(DeviceGroup, MembersOfBothKindsSumTheSameBuckets) {
     }
     const std::lock_guard lock(mutex);
     EXPECT_LT(distance(state_of(*reference), state_of(*engine)),
-              2e-3 * distance(begun, state_of(*reference)));
+              rounding() * distance(begun, state_of(*reference)));
   });
 }
 
@@ -182,7 +203,7 @@ TEST(DeviceState, AMemberThatReceivesTheStateGoesOnLikeItsSource) {
   EXPECT_EQ(state_hash(*newcomer, Step{3}), state_hash(*source, Step{3}));
   alone(*source, {clicks(16, 9)}, 16);
   alone(*newcomer, {clicks(16, 9)}, 16);
-  EXPECT_EQ(state_of(*newcomer), state_of(*source));
+  expect_same(*newcomer, *source);
 }
 
 TEST(DeviceState, AStepThatIsDiscardedChangesNothing) {
@@ -200,7 +221,7 @@ TEST(DeviceState, AStepThatIsDiscardedChangesNothing) {
   alone(*other, {clicks(16, 1)}, 16);
   alone(*other, {clicks(16, 3)}, 16);
   alone(*engine, {clicks(16, 3)}, 16);
-  EXPECT_EQ(state_of(*engine), state_of(*other));
+  expect_same(*engine, *other);
 }
 
 // ----------------------------------------------------------------------- memory
@@ -327,7 +348,7 @@ TEST_P(OutOfMemory, BuffersForgetTheAttempt) {
   const data::Examples all = number_records(8, 1);
   alone(*hungry, {all}, 8);
   alone(*roomy, {rows(all, numbers(), 0, 4), rows(all, numbers(), 4, 8)}, 8);
-  EXPECT_EQ(state_hash(*hungry, Step{1}), state_hash(*roomy, Step{1}));
+  expect_same(*hungry, *roomy);
 }
 
 TEST_P(OutOfMemory, ARecordThatDoesNotFitAloneEndsTheWorkWithTheEvidence) {
@@ -338,8 +359,8 @@ TEST_P(OutOfMemory, ARecordThatDoesNotFitAloneEndsTheWorkWithTheEvidence) {
   engine->begin_step(*collective);
   const auto sums = engine->compute(number_records(4, 1), true);
   ASSERT_FALSE(sums);
-  EXPECT_THAT(sums.error().message,
-              HasSubstr("out of memory on cpu in a micro-batch of 1 records"));
+  EXPECT_THAT(sums.error().message, HasSubstr("out of memory on " + test_device().str() +
+                                              " in a micro-batch of 1 records"));
   const char* const asked = GetParam() == Fails::kForward ? "2147483648 bytes were asked for"
                             : GetParam() == Fails::kBackward
                                 ? "1572864 bytes were asked for"

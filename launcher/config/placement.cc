@@ -37,6 +37,7 @@ tl::unexpected<Error> too_many(const std::vector<HostResources>& hosts, std::str
   for (const HostResources& host : hosts) {
     text += fmt::format("\n  {} has {} free: room for {}", host.name, resources_text(host, each),
                         fits(host, each));
+    if (each.gpus > 0) text += host.gpu_troubles;
   }
   return fail(ErrorKind::kUnreachable,
               "{}\nlower roles.{}.count or roles.{}.resources, or add hosts to cluster.hosts", text,
@@ -87,7 +88,19 @@ Result<std::vector<std::size_t>> place_role(const std::vector<HostResources>& ho
 HostResources resources_of(std::string name, const wire::AgentWelcome& welcome) {
   // An agent of an earlier release shares no devices.
   const std::uint32_t sharable = std::max(welcome.devices, welcome.host_devices.sharable);
-  return {std::move(name), welcome.cpus, welcome.memory_bytes, welcome.devices, sharable};
+  return {std::move(name), welcome.cpus, welcome.memory_bytes,
+          welcome.devices, sharable,     gpu_troubles(report::report_of(welcome.host_devices))};
+}
+
+std::string gpu_troubles(const report::HostDevices& devices) {
+  std::string lines;
+  if (!devices.trouble.empty()) lines += fmt::format("\n    no GPU is leased: {}", devices.trouble);
+  for (const report::HostDevice& device : devices.list) {
+    if (!device.problem.empty()) {
+      lines += fmt::format("\n    {} is not leased: {}", device.name, device.problem);
+    }
+  }
+  return lines;
 }
 
 std::uint64_t fits(const HostResources& host, const Resources& each) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/report/device_report.h"
 #include "core/result.h"
 #include "core/wire/agent_messages.h"
 #include "launcher/config/job_config.h"
@@ -19,7 +20,10 @@ struct HostResources {
   std::uint64_t memory_bytes = 0;
   std::uint32_t gpus = 0;           // that can be leased to one process alone
   std::uint32_t sharable_gpus = 0;  // that can be leased to processes that share them
+  std::string gpu_troubles = {};    // why others cannot: lines for messages
 };
+// The lines of HostResources::gpu_troubles; "" if nothing is wrong.
+[[nodiscard]] std::string gpu_troubles(const report::HostDevices& devices);
 // What the agent of the host `name` reported.
 [[nodiscard]] HostResources resources_of(std::string name, const wire::AgentWelcome& welcome);
 

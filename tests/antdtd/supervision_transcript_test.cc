@@ -76,6 +76,9 @@ struct Render {
   std::string operator()(const supervision::ReportStarted& e) const {
     return fmt::format("report-started {} pid={}", name(e.key), e.pid);
   }
+  std::string operator()(const supervision::ReportDeviceTrouble& e) const {
+    return "report-device-trouble " + name(e.key) + " " + e.problem;
+  }
   std::string operator()(const supervision::ReportExit& e) const {
     return "report-exit " + name(e.key) + " " + text(e.status);
   }

@@ -33,6 +33,7 @@ launcher::HostResources this_machine(const launcher::JobConfig& config) {
   if (!devices) return here;  // the agent will say why
   here.gpus = static_cast<std::uint32_t>(devices->free);
   here.sharable_gpus = static_cast<std::uint32_t>(devices->sharable);
+  here.gpu_troubles = launcher::gpu_troubles(*devices);
   return here;
 }
 

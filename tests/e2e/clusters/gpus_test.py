@@ -256,7 +256,8 @@ class Health(Leases):
         job = self.start("job", [host])
         self.assertEqual(self.sees(job), "GPU-b")
         self.assertRegex(self.antdt("status", job[2]).stdout, r"GPU 0 .*not leased: 3 uncorrected ECC errors")
-        self.assertIn("1 GPUs free", self.refused("two", [host], resources="gpus = 2"))
+        why = self.refused("two", [host], resources="gpus = 2")
+        self.assertIn("0 GPUs free: room for 0\n    GPU 0 is not leased: 3 uncorrected ECC errors", why)
         doctor = self.antdt("doctor", "--hosts", host, "--keys", self.user_keys)
         self.assertIn("3 uncorrected ECC errors", doctor.stdout)
         self.assertIn("GPU-b is held by", doctor.stdout)
@@ -295,7 +296,7 @@ class Health(Leases):
         await_true(lambda: self.events(job, "device"), 20, "the job is told")
         self.assertIn("hosta leases no GPUs now: NVML", self.events(job, "device")[0])
         self.assertIn("has not answered for more than 1 s", self.antdt("status", job[2]).stdout)
-        self.assertIn("0 GPUs free", self.refused("other", [host]))
+        self.assertRegex(self.refused("other", [host]), "0 GPUs free.*\n.*no GPU is leased: NVML .* has not answered")
         # What needs none of them goes on.
         quick = self.run_job(self.write("quick.toml", self.job("quick", [host], resources="cpus = 0").read_text()
                                         .replace("; while", "; exit 0; while")), timeout=60)

@@ -160,10 +160,10 @@ class NcclBuilder final : public trainer::CollectiveBuilder {
       : inner_(std::move(inner)), options_(std::move(options)) {
     abortable_.hold([inner = inner_] { inner->abort(); });
   }
-  [[nodiscard]] std::string address() const override { return inner_->address(); }
+  [[nodiscard]] trainer::MemberAddress address() const override { return inner_->address(); }
   void abort() override { abortable_.abort(); }
-  [[nodiscard]] Result<std::unique_ptr<Collective>> connect(std::span<const std::string> addresses,
-                                                            const trainer::GroupKey& key) override;
+  [[nodiscard]] Result<std::unique_ptr<Collective>> connect(
+      std::span<const trainer::MemberAddress> addresses, const trainer::GroupKey& key) override;
 
  private:
   [[nodiscard]] MemberSays own_facts() const;
@@ -180,8 +180,8 @@ class NcclBuilder final : public trainer::CollectiveBuilder {
   Abortable abortable_;
 };
 
-Result<std::unique_ptr<Collective>> NcclBuilder::connect(std::span<const std::string> addresses,
-                                                         const trainer::GroupKey& key) {
+Result<std::unique_ptr<Collective>> NcclBuilder::connect(
+    std::span<const trainer::MemberAddress> addresses, const trainer::GroupKey& key) {
   ANTDT_TRY(auto connected, inner_->connect(addresses, key));
   const std::shared_ptr<Collective> host = std::move(connected);
   abortable_.hold([host] { host->abort(); });

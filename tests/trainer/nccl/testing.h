@@ -21,7 +21,7 @@
 #include <thread>
 #include <vector>
 
-#include "trainer/collective/tcp_collective.h"
+#include "trainer/collective/prepare.h"
 #include "trainer/nccl/nccl_collective.h"
 
 namespace antdt::nccl {
@@ -74,15 +74,15 @@ struct Member {
       return trainer::prepare_collective(own, all, {.hostname = "127.0.0.1", .interface = ""});
     };
     ANTDT_TRY(builder, prepare_nccl(rank, size, inner, std::move(wanted)));
-    builder->address().copy(cell.address, sizeof(cell.address) - 1);
+    builder->address().at.copy(cell.address, sizeof(cell.address) - 1);
     cell.ready = true;
     return {};
   }
   [[nodiscard]] Result<std::unique_ptr<Collective>> connect() {
-    std::vector<std::string> addresses;
+    std::vector<trainer::MemberAddress> addresses;
     for (Cell* const other : cells) {
       while (!other->ready) std::this_thread::yield();
-      addresses.emplace_back(other->address);
+      addresses.push_back({.at = other->address, .sharing = {}});
     }
     return builder->connect(addresses, {crypto::Secret().derive("secret"), "job-1", Generation{3}});
   }

@@ -4,7 +4,7 @@ blocks, alternating between a tracer that measures and one that does not, and me
 time of its thread and of its process. It does the same for all hooks of a whole step of
 DistributedDataParallel without a sleep.
 
-    bench/trace_hooks.py [--rounds 200] [--calls 50] [--python python3] [--json]
+    bench/tracing/hooks.py [--rounds 200] [--calls 50] [--python python3] [--json]
 
 Prints microseconds for each: the median over the rounds of the difference within a round, so that a
 temporarily slower machine affects both; and the difference between the least times with and

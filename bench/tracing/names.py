@@ -3,9 +3,9 @@
 DistributedDataParallel, accelerate and Lightning on processors (bench/tracing/programs). Each run is a job of
 its own.
 
-    bench/trace_names.py slow [--runs 20] [--frameworks ddp,accelerate,lightning] [--ranks 3] [--seed 1]
+    bench/tracing/names.py slow [--runs 20] [--frameworks ddp,accelerate,lightning] [--ranks 3] [--seed 1]
                               [--python VENV/bin/python] [--set KEY=VALUE] [--keep DIR] [--json]
-    bench/trace_names.py skip [--runs 10] ...
+    bench/tracing/names.py skip [--runs 10] ...
 
 slow: after some quiet seconds one rank, chosen by the seed, is made 1.5 to 4 times as slow by `antdt inject`.
       Counted are runs in which it was named within a window and 5 s, how long that took, and *victims*: ranks named

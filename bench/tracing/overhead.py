@@ -4,7 +4,7 @@ without roles.worker.trace, one after the other. Each rank makes steps of a give
 most is a sleep (an accelerator's time) and the rest a small network under DistributedDataParallel
 on Gloo, so that the hooks' time shows in the length of a step.
 
-    bench/trace_overhead.py [--pairs 10] [--steps 500] [--step-ms 20] [--ranks 2] [--python python3]
+    bench/tracing/overhead.py [--pairs 10] [--steps 500] [--step-ms 20] [--ranks 2] [--python python3]
 
 Prints the median step of each job, and the median over the pairs of traced / untraced - 1.
 """

@@ -204,7 +204,7 @@ Input MemberDriver::perform(const worker::HashState& effect) {
   if (!writer_.busy()) tools_.client.set_io({});
   if (!effect.settles) return worker::StateHashed{hash};
   const auto settled = settle_differences(*collective_, tools_.engine, effect.step, hash);
-  if (!settled) return broke(settled.error());
+  if (!settled) return worker::group_failed(settled.error());
   return worker::StateHashed{settled->hash, settled->replaced};
 }
 

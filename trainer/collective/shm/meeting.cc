@@ -105,10 +105,11 @@ Result<std::unique_ptr<Mates>> Meeting::meet(const Handshake::Self& self,
     ANTDT_TRY(auto made, SharedMemory::create(ranks.size()));
     memory.emplace(std::move(made));
   }
-  cpu_set_t cpus = own_cpus();
+  const cpu_set_t own = own_cpus();
+  cpu_set_t cpus = own;
   for (const std::uint32_t peer : peers) {
     ANTDT_RETURN_IF_ERROR(
-        hand_over(met->at(peer).fd, bell_->fd, memory ? &memory->fd() : nullptr, own_cpus()));
+        hand_over(met->at(peer).fd, bell_->fd, memory ? &memory->fd() : nullptr, own));
   }
   std::vector<Mate> mates(ranks.size());
   for (std::size_t i = 0; i < ranks.size(); ++i) {

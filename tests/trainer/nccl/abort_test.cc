@@ -40,21 +40,28 @@ std::string was_aborted(const Status& status, std::chrono::nanoseconds took) {
 
 TEST(NcclAbort, EndsFormingWhileAnotherMemberHangsThere) {
   const std::string marks = a_file("forming-");
-  Group group({{"device=own marks=" + marks}, {"device=own init_hangs marks=" + marks}},
-              [&](Member& member) -> std::string {
-                const std::string own_mark = marks + std::to_string(getpid());
-                if (auto prepared = member.prepare(); !prepared) return prepared.error().message;
-                Status status;
-                const auto took = aborted_after([&] { return std::filesystem::exists(own_mark); },
-                                                [&] { member.builder->abort(); },
-                                                [&] {
-                                                  if (auto formed = member.connect(); !formed) {
-                                                    status = tl::unexpected(formed.error());
-                                                  }
-                                                });
-                std::filesystem::remove(own_mark);
-                return was_aborted(status, took);
-              });
+  Group group(
+      {{"device=own marks=" + marks}, {"device=own init_hangs marks=" + marks}},
+      [&](Member& member) -> std::string {
+        const std::string own_mark = marks + std::to_string(getpid());
+        if (auto prepared = member.prepare(); !prepared) return prepared.error().message;
+        Status status;
+        const auto took =
+            aborted_after(  // Both are inside NCCL: one that comes after an abort meets nobody.
+                [&] {
+                  if (std::filesystem::exists(own_mark)) member.cell.note = 1;
+                  return member.cells[0]->note == 1 && member.cells[1]->note == 1;
+                },
+
+                [&] { member.builder->abort(); },
+                [&] {
+                  if (auto formed = member.connect(); !formed) {
+                    status = tl::unexpected(formed.error());
+                  }
+                });
+        std::filesystem::remove(own_mark);
+        return was_aborted(status, took);
+      });
   group.expect_all_well();
 }
 

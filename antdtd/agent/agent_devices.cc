@@ -35,6 +35,9 @@ void Agent::see_devices() {
     const char* const visible =
         options_.visible_devices ? options_.visible_devices->c_str() : nullptr;
     apply(leases::DevicesSeen{visible_devices(look.devices, visible), look.trouble});
+  } else if (!supervision_.devices().trouble().empty()) {
+    // NVML was waited for, and then did not begin.
+    apply(leases::DevicesSeen{leases::counted_devices(options_.capacity.devices), ""});
   }
   tell_devices();
 }

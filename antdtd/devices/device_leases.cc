@@ -60,9 +60,13 @@ bool must_be_isolated(const std::vector<wire::LeasedDevice>& devices, std::uint3
 
 }  // namespace
 
-DeviceLeases::DeviceLeases(std::uint32_t counted) {
-  for (std::uint32_t i = 0; i < counted; ++i) devices_.emplace_back().index = i;
+std::vector<wire::HostDevice> counted_devices(std::uint32_t count) {
+  std::vector<wire::HostDevice> devices(count);
+  for (std::uint32_t i = 0; i < count; ++i) devices[i].index = i;
+  return devices;
 }
+
+DeviceLeases::DeviceLeases(std::uint32_t counted) : devices_(counted_devices(counted)) {}
 
 void DeviceLeases::step(const Input& input, Effects& out) {
   std::visit([&](const auto& i) { on(i, out); }, input);

@@ -81,10 +81,13 @@ struct TellDeviceTrouble {
 using Effect = std::variant<GrantLease, RefuseLease, TellDeviceTrouble>;
 using Effects = std::vector<Effect>;
 
+// The devices of a host of which only their number is known (/dev/nvidia<n>). A lease of such a
+// device has no UUID, and its process sees all devices of the host.
+[[nodiscard]] std::vector<wire::HostDevice> counted_devices(std::uint32_t count);
+
 class DeviceLeases {
  public:
-  // A host of which only the number of devices is known (/dev/nvidia<n>) counts them: a lease of
-  // such a device has no UUID, and its process sees all devices of the host.
+  // `counted`: so many devices, until DevicesSeen says more of them.
   explicit DeviceLeases(std::uint32_t counted = 0);
 
   void step(const Input& input, Effects& out);

@@ -13,7 +13,9 @@ void PastCounts::see(const JobReport& report) {
   for (std::uint8_t c = 0; c < static_cast<std::uint8_t>(FailureClass::kAsked); ++c) {
     failures_.try_emplace(std::string(name_of(static_cast<FailureClass>(c))));
   }
-  failures_.try_emplace(std::string(name_of(FailureClass::kOrphaned)));
+  for (const FailureClass later : {FailureClass::kOrphaned, FailureClass::kDevice}) {
+    failures_.try_emplace(std::string(name_of(later)));
+  }
   std::set<FailureKey> now;
   for (const FailureRecord& f : report.failures) {
     const FailureKey key{f.time_s, f.worker, f.attempt, f.cls};

@@ -111,7 +111,7 @@ const std::vector<Key>& training() {
        "\"auto\"",
        "under all-reduce: what carries gradients between workers",
        {},
-       {"auto", "tcp", "shm"}},
+       {"auto", "tcp", "shm", "nccl"}},
       {"trainer.backup_workers",
        kInteger,
        "0",

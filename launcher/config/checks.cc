@@ -431,6 +431,10 @@ class Checker {
     unless(speaks(protocol, Protocol::kAntdt), {"trainer.collective", "roles.worker.protocol"},
            fmt::format("a program of protocol \"{}\" makes its connections itself: remove it",
                        protocol));
+    unless(
+        t.collective != "nccl" || t.device != "cpu", {"trainer.collective", "trainer.device"},
+        "NCCL sums in the memory of CUDA devices, and trainer.device = \"cpu\" uses none: remove "
+        "one of the two");
   }
 
   void staleness() {

@@ -104,6 +104,14 @@ TEST(ParameterServers, GradientsOfRowsAloneAreAChoiceOfAllReduce) {
   EXPECT_EQ(config->trainer.embedding_gradients, "sparse");
 }
 
+TEST(Collective, NcclSumsInTheMemoryOfDevices) {
+  EXPECT_THAT(
+      problems_of(kJob + "[trainer]\ncollective = \"nccl\"\ndevice = \"cpu\"\n"),
+      HasSubstr("NCCL sums in the memory of CUDA devices, and trainer.device = \"cpu\" uses "
+                "none: remove one of the two"));
+  EXPECT_TRUE(load_text(kJob + "[trainer]\ncollective = \"nccl\"\n", "job.toml"));
+}
+
 TEST(ParameterServers, ASyncThatIsNotKnownIsRefused) {
   EXPECT_EQ(problems_of(replaced(kServersJob, "ps-bsp", "ps-bps")),
             "job.toml:13:1: trainer.sync: 'ps-bps' is none of \"allreduce\", \"ps-bsp\", "

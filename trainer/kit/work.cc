@@ -13,6 +13,7 @@
 #include "trainer/loop/own_device.h"
 #include "trainer/loop/ps_driver.h"
 #include "trainer/loop/trainer_config.h"
+#include "trainer/nccl/nccl_collective.h"
 
 namespace antdt {
 namespace {
@@ -57,6 +58,27 @@ wire::Device device_of(const Worker& worker, const trainer::DeviceChoice& choice
                              read_file("/proc/cpuinfo").value_or(""));
 }
 
+// As trainer.collective says.
+Result<trainer::CollectiveFactory> collectives(const Worker& worker, const torch::Device& device,
+                                               std::shared_ptr<const trainer::InjectedLink> link) {
+  ANTDT_TRY(const auto options, trainer::collective_options(worker.config, std::move(link)));
+  const trainer::CollectiveFactory host = [options](std::uint32_t rank, std::uint32_t size) {
+    return trainer::prepare_collective(rank, size, options);
+  };
+  if (worker.config.collective != "nccl") return host;
+  if (!device.is_cuda()) {
+    return fail(ErrorKind::kUsage,
+                "trainer.collective = \"nccl\" sums in the memory of CUDA devices, and this worker "
+                "computes on a processor: use \"auto\", or workers with devices "
+                "(roles.worker.resources) and an AntDT that was built for CUDA");
+  }
+  const auto backend = nccl::load_backend({.device = device.has_index() ? device.index() : 0});
+  return [host, backend, encrypt = worker.config.encrypt](std::uint32_t rank, std::uint32_t size) {
+    return nccl::prepare_nccl(rank, size, host,
+                              {.backend = backend, .required = true, .encrypt = encrypt});
+  };
+}
+
 Result<int> work_in_a_collective(const Worker& worker) {
   ANTDT_TRY(const auto device, worker.maker.device(worker.client.member().worker));
   ANTDT_TRY(const auto engine,
@@ -65,13 +87,10 @@ Result<int> work_in_a_collective(const Worker& worker) {
   ANTDT_RETURN_IF_ERROR(worker.maker.options_read());
   data::Prefetcher prefetcher(worker.take());
   ANTDT_TRY(trainer::Injected injected, injected_into(worker));
-  ANTDT_TRY(auto ring, trainer::collective_options(worker.config, injected.link()));
+  ANTDT_TRY(auto make_collective, collectives(worker, device.device, injected.link()));
   trainer::GenerationGuard guard;
   trainer::MemberDriver::Parts parts{worker.train.reader.get(), worker.eval.reader.get(),
-                                     worker.identity(),
-                                     [ring](std::uint32_t rank, std::uint32_t size) {
-                                       return trainer::prepare_collective(rank, size, ring);
-                                     }};
+                                     worker.identity(), std::move(make_collective)};
   parts.device = device_of(worker, device);
   parts.io_patience = worker.config.hang_after;
   trainer::MemberDriver member({worker.clock, worker.client, *engine, prefetcher, worker.account,

@@ -10,7 +10,10 @@ namespace {
 Result<Backend> backend_of(const TrainerConfig& config) {
   if (config.collective == "tcp") return Backend::kTcp;
   if (config.collective == "shm") return Backend::kShm;
-  if (config.collective == "auto") return config.slows_links ? Backend::kTcp : Backend::kAuto;
+  // NCCL sums what is in devices' memory; all else is host memory's.
+  if (config.collective == "auto" || config.collective == "nccl") {
+    return config.slows_links ? Backend::kTcp : Backend::kAuto;
+  }
   return fail(
       ErrorKind::kUsage,
       "trainer.collective = \"{}\" is not known to this worker: install the same release of "

@@ -11,6 +11,7 @@
 
 #include "tests/trainer/local_group.h"
 #include "tests/trainer/torch/engine_testing.h"
+#include "trainer/collective/device.h"
 #include "trainer/loop/state/state_hash.h"
 #include "trainer/torch/device/queue.h"
 #include "trainer/torch/evaluation.h"
@@ -55,8 +56,10 @@ std::unique_ptr<Engine> device_engine(const TrainerConfig& config, const data::D
   if (config.precision == "bf16") choice.precision = torch::kBFloat16;
   if (config.precision == "fp16") choice.precision = torch::kFloat16;
   if (!model) model = make_model(config, shape).value();
+  Training training = training_of(std::move(model));
+  training.table = table_gradients(config.embedding_gradients).value();
   auto engine = make_device_engine(
-      training_of(std::move(model)),
+      std::move(training),
       {config.optimizer, config.learning_rate, config.momentum, config.weight_decay}, shape,
       choice);
   EXPECT_TRUE(engine) << engine.error().message;
@@ -183,6 +186,84 @@ TEST(DeviceGroup, MembersOfBothKindsSumTheSameBuckets) {
     const std::lock_guard lock(mutex);
     EXPECT_LT(distance(state_of(*reference), state_of(*engine)),
               rounding() * distance(begun, state_of(*reference)));
+  });
+}
+
+// A member whose device's memory is the host's, so that a group's sums there can be its host's.
+class DeviceMember final : public Collective, public DeviceCollective {
+ public:
+  explicit DeviceMember(Collective& host) : host_(host) {}
+  std::size_t sums = 0;
+  std::size_t unfinished = 0;
+
+  [[nodiscard]] std::uint32_t rank() const override { return host_.rank(); }
+  [[nodiscard]] std::uint32_t size() const override { return host_.size(); }
+  [[nodiscard]] Status allreduce_sum(std::span<float>) override {
+    return fail(ErrorKind::kInternal, "gradients are not in the host's memory");
+  }
+  [[nodiscard]] Status allreduce_sum(std::span<double> values) override {
+    return host_.allreduce_sum(values);
+  }
+  [[nodiscard]] Status allgather(std::span<const std::byte> mine,
+                                 std::span<std::byte> all) override {
+    return host_.allgather(mine, all);
+  }
+  [[nodiscard]] Status allgather_parts(std::span<const std::size_t> sizes,
+                                       std::span<std::byte> all) override {
+    return host_.allgather_parts(sizes, all);
+  }
+  [[nodiscard]] Status send_right(std::span<const std::byte> bytes) override {
+    return host_.send_right(bytes);
+  }
+  [[nodiscard]] Status receive_left(std::span<std::byte> bytes) override {
+    return host_.receive_left(bytes);
+  }
+  [[nodiscard]] DeviceCollective* device() override { return this; }
+  void abort() override { host_.abort(); }
+
+  [[nodiscard]] Status enqueue_sum(DeviceSpan values, DeviceStream) override {
+    EXPECT_EQ(values.type, DeviceType::kFloat32);
+    ++sums;
+    ++unfinished;
+    return host_.allreduce_sum(std::span(static_cast<float*>(values.data), values.count));
+  }
+  [[nodiscard]] Status enqueue_send_right(DeviceBytes, DeviceStream) override { return {}; }
+  [[nodiscard]] Status enqueue_receive_left(DeviceBytes, DeviceStream) override { return {}; }
+  [[nodiscard]] Status finish() override {
+    unfinished = 0;
+    return {};
+  }
+
+ private:
+  Collective& host_;
+};
+
+TEST(DeviceGroup, ACollectiveThatWorksInDeviceMemorySumsEachBucketThere) {
+  if (!test_device().is_cpu()) GTEST_SKIP() << "the test's collective works in the host's memory";
+  TrainerConfig config = config_of("mlp", "sgd");
+  config.hidden = {512, 512};  // two buckets
+  const data::Examples all = images(24, 1);
+  const auto reference = engine_of(config, image_shape());
+  const auto begun = state_of(*reference);
+  for (int i = 0; i < 3; ++i) alone(*reference, {all}, 24);
+  std::mutex mutex;
+  LocalGroup group(2);
+  group.run([&](Collective& host) {
+    DeviceMember collective(host);
+    std::unique_ptr<Engine> engine;
+    {
+      const std::lock_guard lock(mutex);
+      engine = device_engine(config, image_shape());
+    }
+    const std::size_t from = 12 * collective.rank();
+    for (int i = 0; i < 3; ++i) {
+      step(*engine, collective, {rows(all, image_shape(), from, from + 12)}, 24);
+      EXPECT_EQ(collective.unfinished, 0U) << "a step is over before its sums are there";
+    }
+    EXPECT_EQ(collective.sums, 3U * 2U);
+    const std::lock_guard lock(mutex);
+    EXPECT_LT(distance(state_of(*reference), state_of(*engine)),
+              2e-3 * distance(begun, state_of(*reference)));
   });
 }
 

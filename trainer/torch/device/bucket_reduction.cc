@@ -1,5 +1,6 @@
 #include "trainer/torch/device/bucket_reduction.h"
 
+#include "trainer/collective/device.h"
 #include "trainer/torch/thrown.h"
 
 namespace antdt::trainer {
@@ -12,7 +13,7 @@ torch::Tensor part(const torch::Tensor& of, GradientRange range) {
 
 }  // namespace
 
-StagedReduction::StagedReduction(torch::Tensor gradients)
+DeviceReduction::DeviceReduction(torch::Tensor gradients)
     : gradients_(std::move(gradients)),
       host_(
           torch::empty(gradients_.sizes(),
@@ -21,8 +22,9 @@ StagedReduction::StagedReduction(torch::Tensor gradients)
       beside_(gradients_.device(), Queue::Kind::kBeside),
       returned_(gradients_.device()) {}
 
-void StagedReduction::begin(Collective& collective, std::size_t buckets) {
+void DeviceReduction::begin(Collective& collective, std::size_t buckets) {
   alone_ = collective.size() == 1;
+  on_device_ = collective.device();
   while (stages_.size() < buckets) {
     const torch::Device device = gradients_.device();
     stages_.push_back(std::make_unique<Stage>(Stage{Mark(device), Mark(device)}));
@@ -31,38 +33,54 @@ void StagedReduction::begin(Collective& collective, std::size_t buckets) {
 }
 
 // Nothing here waits, so backward goes on.
-void StagedReduction::completed(std::size_t bucket, GradientRange range) {
-  if (!alone_) copy_to_host(*stages_[bucket], range);
+void DeviceReduction::completed(std::size_t bucket, GradientRange range) {
+  if (!alone_) send_off(*stages_[bucket], range);
 }
 
-void StagedReduction::copy_to_host(Stage& stage, GradientRange range) {
-  const torch::NoGradGuard no_grad;
+void DeviceReduction::send_off(Stage& stage, GradientRange range) {
   stage.computed.set(compute_);
   stage.computed.hold_up(beside_);
+  stage.under_way = true;
+  if (on_device_ != nullptr) return;
+  const torch::NoGradGuard no_grad;
   const InQueue in(beside_);
   part(host_, range).copy_(part(gradients_, range), /*non_blocking=*/true);
   stage.copied.set(beside_);
-  stage.under_way = true;
 }
 
-Status StagedReduction::reduce(Collective& collective, std::size_t bucket, GradientRange range) {
+Status DeviceReduction::reduce(Collective& collective, std::size_t bucket, GradientRange range) {
   if (alone_) return {};
   return or_thrown(
       ErrorKind::kInternal, "a part of the gradient cannot be summed", [&]() -> Status {
         Stage& stage = *stages_[bucket];
-        if (!stage.under_way) copy_to_host(stage, range);
-        stage.copied.wait();
-        const torch::Tensor staged = part(host_, range);
-        ANTDT_RETURN_IF_ERROR(
-            collective.allreduce_sum(std::span(staged.data_ptr<float>(), range.count)));
-        const torch::NoGradGuard no_grad;
-        const InQueue in(beside_);
-        part(gradients_, range).copy_(staged, /*non_blocking=*/true);
-        returned_.set(beside_);
-        return {};
+        if (!stage.under_way) send_off(stage, range);
+        return on_device_ != nullptr ? sum_on_device(range) : sum_on_host(collective, stage, range);
       });
 }
 
-void StagedReduction::settle() { returned_.hold_up(compute_); }
+Status DeviceReduction::sum_on_device(GradientRange range) {
+  ANTDT_RETURN_IF_ERROR(on_device_->enqueue_sum(
+      {part(gradients_, range).data_ptr(), range.count, DeviceType::kFloat32}, beside_.handle()));
+  returned_.set(beside_);
+  return {};
+}
+
+Status DeviceReduction::sum_on_host(Collective& collective, const Stage& stage,
+                                    GradientRange range) {
+  stage.copied.wait();
+  const torch::Tensor staged = part(host_, range);
+  ANTDT_RETURN_IF_ERROR(collective.allreduce_sum(std::span(staged.data_ptr<float>(), range.count)));
+  const torch::NoGradGuard no_grad;
+  const InQueue in(beside_);
+  part(gradients_, range).copy_(staged, /*non_blocking=*/true);
+  returned_.set(beside_);
+  return {};
+}
+
+Status DeviceReduction::settle() {
+  if (on_device_ != nullptr && !alone_) ANTDT_RETURN_IF_ERROR(on_device_->finish());
+  returned_.hold_up(compute_);
+  return {};
+}
 
 }  // namespace antdt::trainer

@@ -1,9 +1,9 @@
 // The one place where a bucket of the gradient in device memory is summed over the members.
 //
-// Here it is staged: as soon as backward has computed a bucket, a queue beside the computing one
-// copies it to pinned memory of the host, the reducer's thread sums it over the host's collective,
-// and the sum is copied back, while backward goes on with the next buckets. A collective that works
-// in device memory takes the place of these three steps in reduce().
+// As soon as backward has computed a bucket, a queue beside the computing one copies it to pinned
+// memory of the host, the reducer's thread sums it over the host's collective, and the sum is
+// copied back, while backward goes on with the next buckets. If the collective works in device
+// memory (Collective::device), it sums the bucket in that queue instead, and nothing is copied.
 #pragma once
 
 #include <torch/torch.h>
@@ -17,29 +17,33 @@
 
 namespace antdt::trainer {
 
-class StagedReduction final : public BucketReduction {
+class DeviceReduction final : public BucketReduction {
  public:
   // `gradients`: the flat gradient, which must outlive this object.
-  explicit StagedReduction(torch::Tensor gradients);
+  explicit DeviceReduction(torch::Tensor gradients);
 
   void begin(Collective& collective, std::size_t buckets) override;
   void completed(std::size_t bucket, GradientRange range) override;
   [[nodiscard]] Status reduce(Collective& collective, std::size_t bucket,
                               GradientRange range) override;
-  // What is computed from now on sees the sums.
-  void settle();
+  // After the last bucket: what is computed from now on sees the sums. Blocks until they are there
+  // if they are made in device memory. Errors are the collective's.
+  [[nodiscard]] Status settle();
 
  private:
   struct Stage {
     Mark computed, copied;
-    bool under_way = false;  // on its way to the host
+    bool under_way = false;  // the queue beside waits for the bucket, or copies it
   };
-  void copy_to_host(Stage& stage, GradientRange range);
+  void send_off(Stage& stage, GradientRange range);
+  [[nodiscard]] Status sum_on_device(GradientRange range);
+  [[nodiscard]] Status sum_on_host(Collective& collective, const Stage& stage, GradientRange range);
 
   torch::Tensor gradients_, host_;
   Queue compute_, beside_;
   std::vector<std::unique_ptr<Stage>> stages_;  // by bucket
   Mark returned_;                               // the last sum is in device memory
+  DeviceCollective* on_device_ = nullptr;       // of the present step; null: staged
   bool alone_ = false;                          // there is no other member
 };
 

@@ -84,7 +84,7 @@ class DeviceEngine final : public Engine {
   [[nodiscard]] Status finish_reduction() override {
     unscale();
     ANTDT_RETURN_IF_ERROR(reducer_.finish());
-    reduction_.settle();
+    ANTDT_RETURN_IF_ERROR(reduction_.settle());
     return buffers_.reduce(*collective_, weight_);
   }
 
@@ -352,7 +352,7 @@ class DeviceEngine final : public Engine {
   MicroBatchFit fit_;
   LossScale scale_;
   torch::Tensor results_;  // the loss, and in float16 the sum of the gradient
-  StagedReduction reduction_;
+  DeviceReduction reduction_;
   GradientReducer reducer_;
   mutable std::vector<torch::Tensor> host_;  // parameters and the optimizer's state, for others
   mutable bool seen_ = false;                // they are those of the device

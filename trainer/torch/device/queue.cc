@@ -16,6 +16,13 @@ std::optional<c10::Stream> stream_of(torch::Device device, Queue::Kind kind) {
 
 Queue::Queue(torch::Device device, Kind kind) : device_(device), stream_(stream_of(device, kind)) {}
 
+void* Queue::handle() const {
+#if TORCH_VERSION_MAJOR >= 2
+  if (stream_) return stream_->native_handle();
+#endif
+  return nullptr;
+}
+
 Mark::Mark(torch::Device device, bool timed) {
   if (device.is_cpu()) return;
   event_.emplace(device.type(),

@@ -30,6 +30,8 @@ class Queue {
 
   [[nodiscard]] torch::Device device() const { return device_; }
   [[nodiscard]] const std::optional<c10::Stream>& stream() const { return stream_; }
+  // What the device's own library calls it, a cudaStream_t; null on a processor.
+  [[nodiscard]] void* handle() const;
 
  private:
   torch::Device device_;

@@ -143,7 +143,9 @@ TEST_P(OnADevice, EvaluationIsThatOfAProcessor) {
   EXPECT_EQ(device->records, 40U);
   EXPECT_EQ(device->correct, plain->correct);
   EXPECT_NEAR(device->loss_sum, plain->loss_sum, 1e-3);
-  if (test_device().is_cpu()) EXPECT_EQ(device->bins, plain->bins);
+  if (test_device().is_cpu()) {
+    EXPECT_EQ(device->bins, plain->bins);
+  }
 }
 
 TEST_P(OnADevice, Bfloat16TrainsWithStateInFloat32) {
@@ -239,7 +241,9 @@ class DeviceMember final : public Collective, public DeviceCollective {
 };
 
 TEST(DeviceGroup, ACollectiveThatWorksInDeviceMemorySumsEachBucketThere) {
-  if (!test_device().is_cpu()) GTEST_SKIP() << "the test's collective works in the host's memory";
+  if (!test_device().is_cpu()) {
+    GTEST_SKIP() << "the test's collective works in the host's memory";
+  }
   TrainerConfig config = config_of("mlp", "sgd");
   config.hidden = {512, 512};  // two buckets
   const data::Examples all = images(24, 1);

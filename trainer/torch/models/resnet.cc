@@ -17,6 +17,12 @@ torch::nn::GroupNorm normalisation(std::int64_t channels) {
   return torch::nn::GroupNorm(torch::nn::GroupNormOptions(kGroups, channels));
 }
 
+// In float32 whatever the precision: LibTorch 1 cannot normalise others with parameters in float32,
+// and on a device LibTorch 2 chooses the same.
+torch::Tensor normalised(torch::nn::GroupNorm& by, const torch::Tensor& x) {
+  return by(x.to(torch::kFloat32));
+}
+
 }  // namespace
 
 ResNet::Block::Block(std::int64_t in, std::int64_t out, std::int64_t stride) {
@@ -30,8 +36,8 @@ ResNet::Block::Block(std::int64_t in, std::int64_t out, std::int64_t stride) {
 }
 
 torch::Tensor ResNet::Block::forward(const torch::Tensor& x) {
-  torch::Tensor y = norm1(conv1(x)).relu_();
-  y = norm2(conv2(y));
+  torch::Tensor y = normalised(norm1, conv1(x)).relu_();
+  y = normalised(norm2, conv2(y));
   y = y + (shortcut ? shortcut(x) : x);
   return y.relu_();
 }
@@ -53,7 +59,7 @@ ResNet::ResNet(const kit::DataShape& shape)
 }
 
 torch::Tensor ResNet::forward(const Batch& batch) {
-  torch::Tensor x = norm_(stem_(batch.dense.view(image_))).relu_();
+  torch::Tensor x = normalised(norm_, stem_(batch.dense.view(image_))).relu_();
   for (const auto& block : blocks_) x = block->forward(x);
   const torch::Tensor out = head_(x.mean({2, 3}));
   return out.size(1) == 1 ? out.squeeze(1) : out;

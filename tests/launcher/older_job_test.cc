@@ -129,6 +129,27 @@ TEST(OlderJob, AKeyThatCameLaterHasItsDefault) {
   }
 }
 
+TEST(OlderJob, DevicesAreGpusUnderTheirOlderName) {
+  const auto with = [](const std::string& resources) {
+    return replaced(kJob, "count = 4\n", "count = 4\nresources = { " + resources + " }\n");
+  };
+  EXPECT_EQ(load_text(with("devices = 2"), "job.toml").value().roles.worker.resources.gpus, 2U);
+  EXPECT_EQ(load_text(kJob, "job.toml", {"roles.worker.resources.devices=3"})
+                .value()
+                .roles.worker.resources.gpus,
+            3U);
+  EXPECT_THAT(problems_of(with("devices = 2, gpus = 2")),
+              HasSubstr("roles.worker.resources.gpus: is also written as 'devices'"));
+  EXPECT_THAT(problems_of(with("devices = -1")), HasSubstr("roles.worker.resources.gpus"));
+  Json older = json_of(kJob);
+  Json& resources = older["roles"]["worker"]["resources"];
+  resources.erase("gpus");
+  resources["devices"] = 5;
+  EXPECT_EQ(from_json(older.dump()).value().roles.worker.resources.gpus, 5U);
+  EXPECT_THAT(problems_of(with("gpus = 1") + "[roles.worker.env]\nCUDA_VISIBLE_DEVICES = \"0\"\n"),
+              HasSubstr("is set by the agent for the GPUs that it leases"));
+}
+
 TEST(OlderJob, ASectionThatCameLaterHasItsDefaults) {
   const Json whole = json_of(kJob);
   Json older = whole;

@@ -17,12 +17,13 @@ class Alike final : public Speeds {
  public:
   double noise_part = 0;
   double slowdown = 1;     // of worker 0, in one step of ten
-  std::uint32_t dies = 0;  // the batch for which worker 1 finds no memory; 0: none
-  BatchTime at(std::uint32_t worker, double, std::uint64_t step) const override {
+  std::uint32_t dies = 0;  // the step for which worker 1 finds no memory; 0: none
+  BatchTime at(std::uint32_t worker, double at_s, std::uint64_t step) const override {
     BatchTime time;
     time.per_sample_s = 1.0 / 32;
     if (worker == 0 && step % 10 == 0) time.slowdown = slowdown;
-    if (worker == 1 && dies > 0 && ++asked_ == dies) time.memory = 1;
+    const bool of_memory = at_s == 0 && step == 0;  // asked once a step
+    if (worker == 1 && of_memory && dies > 0 && ++asked_ == dies) time.memory = 1;
     return time;
   }
   double noise(std::uint32_t worker, std::uint64_t batch) const override {

@@ -112,8 +112,8 @@ Result<RecordedRun> measure(const Measuring& what) {
   std::vector<std::string> overrides = what.overrides;
   // Nobody is to be told of this run, and a port may be taken by the job itself.
   overrides.insert(overrides.end(),
-                   {"control.solution=none", "checkpoint.every=0s", "hooks.event=[]",
-                    "metrics.listen=\"\"", "metrics.tensorboard=false"});
+                   {"control.solution=none", "control.share_steps=false", "checkpoint.every=0s",
+                    "hooks.event=[]", "metrics.listen=\"\"", "metrics.tensorboard=false"});
   for (const std::string& setting : overrides) {
     arguments.insert(arguments.end(), {"--set", setting});
   }
@@ -134,8 +134,10 @@ Result<RecordedRun> measure(const Measuring& what) {
     job.await_end();
   }
   found = look_at(run_dir, config.roles.worker.count);
-  auto run = load_recorded(run_dir, {"control.solution=" + config.control.solution},
-                           fleet::Afterwards::kAsUsual);
+  const std::string shares = config.control.share_steps ? "true" : "false";
+  auto run = load_recorded(
+      run_dir, {"control.solution=" + config.control.solution, "control.share_steps=" + shares},
+      fleet::Afterwards::kAsUsual);
   if (!run) {
     return fail(run.error().kind,
                 "{} could not be measured: {}\nIt printed:\n{}\nRun it, and name the run with "

@@ -29,8 +29,8 @@ struct Backend {
 };
 
 struct BackendOptions {
-  std::string nccl_library;    // a file; "": searched for (find_library.h)
-  std::string cudart_library;  // likewise
+  std::string nccl_library = {};    // a file; "": searched for (find_library.h)
+  std::string cudart_library = {};  // likewise
   int device = 0;
   accelerator::Environment environment = accelerator::own_environment();
 };

@@ -170,7 +170,7 @@ TEST(NcclGroup, CallsThatAreInProgressAreWaitedFor) {
 
 // The library ends the process if a second thread enters a communicator.
 TEST(NcclGroup, NoTwoThreadsAreEverInOneCommunicator) {
-  Group group(members(2, {"device=own call_us=300"}), [](Member& member) -> std::string {
+  Group group(members(2, {"device=own call_us=3000"}), [](Member& member) -> std::string {
     auto formed = member.form();
     if (!formed) return formed.error().message;
     const std::shared_ptr<Collective> collective = std::move(*formed);
@@ -178,11 +178,14 @@ TEST(NcclGroup, NoTwoThreadsAreEverInOneCommunicator) {
     // As the thread of messages would at the end of a generation, again and again.
     std::thread other([&] {
       await([&] { return ends.load(); });
+      // In the middle of a call: each takes 3 ms.
+      const auto at = std::chrono::steady_clock::now() + std::chrono::microseconds(4500);
+      await([&] { return std::chrono::steady_clock::now() > at; });
       for (int i = 0; i < 100; ++i) collective->abort();
     });
     Status status;
     for (int i = 0; status && i < 1000; ++i) {
-      if (i == 50) ends = true;
+      if (i == 5) ends = true;
       status = sum_once(member, *collective, 10);
     }
     other.join();

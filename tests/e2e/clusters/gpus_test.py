@@ -220,6 +220,7 @@ class Torchrun(Leases):
         self.gpus("a", "b", "c")
         host = self.host()
         first = self.start("first", [host])
+        self.assertEqual(self.sees(first), "GPU-a")
         job = self.start("script", [host], count=2, protocol="torchrun")
         for rank in (0, 1):
             said = self.said(job, f"w{rank}.1")

@@ -191,6 +191,7 @@ TEST(JobConfig, EachClassOfFailureHasABudgetOfItsOwn) {
                                              {"signal", 10},
                                              {"hang", 5},
                                              {"host", 10},
+                                             {"device", 10},
                                              {"collective", 10}}));
   EXPECT_EQ(plain->failure.budget_refill, std::chrono::minutes(10));
   EXPECT_EQ(plain->failure.hang_after, std::chrono::seconds(120));
@@ -207,7 +208,7 @@ TEST(JobConfig, EachClassOfFailureHasABudgetOfItsOwn) {
 TEST(JobConfig, ABudgetForAnUnknownClassIsRefusedWithTheClasses) {
   EXPECT_EQ(problems_of(kJob + "[failure.budgets]\nworkers = 2\n"),
             "job.toml:13:1: failure.budgets.workers: unknown class of failure: the classes are "
-            "program, oom, signal, hang, host, collective");
+            "program, oom, signal, hang, host, device, collective");
 }
 
 TEST(JobConfig, AProgramThatCannotJoinAGroupIsNotRestartedAlone) {

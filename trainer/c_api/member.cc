@@ -40,6 +40,12 @@ Result<std::unique_ptr<Member>> Member::open(const Settings& settings) {
   const trainer::TrainerConfig& config = connection.config;
   ANTDT_TRY(trainer::Injected injected,
             injected_into(*connection.clock, *connection.client, connection.in_job));
+  if (config.collective == "nccl") {
+    return fail(
+        ErrorKind::kUsage,
+        "trainer.collective = \"nccl\" is for programs in C++ that compute on CUDA devices: "
+        "libantdt sums what is in the host's memory; use \"auto\"");
+  }
   ANTDT_TRY(auto ring, trainer::collective_options(config, injected.link()));
   const auto make = [ring](std::uint32_t rank, std::uint32_t size) {
     return trainer::prepare_collective(rank, size, ring);

@@ -38,9 +38,10 @@ struct TrainerConfig {
   std::string interface;           // for the collective; empty: found from `hosts`
   std::string ports;               // for the collective, "first-last"; empty: any
   bool encrypt = false;            // encrypt the members' connections
-  std::string collective;          // "auto", "tcp" or "shm"
-  bool slows_links = false;        // whether an [[inject]] of the job does, on any worker
-  drill::Emulation emulation;      // for the model "emulated"
+  // What sums gradients: "auto", "tcp", "shm" or "nccl"; a configuration that does not say: "auto".
+  std::string collective = "auto";
+  bool slows_links = false;    // whether an [[inject]] of the job does, on any worker
+  drill::Emulation emulation;  // for the model "emulated"
 };
 
 // The error (kUsage) names the key.

@@ -148,7 +148,7 @@ TEST(MessagesTest, AreAllInTheListAndHaveKindsOfTheirOwn) {
   const std::regex declaration("ANTDT_MESSAGE\\(\"([^\"]+)\"\\)");
   std::multiset<std::string> declared;
   const std::filesystem::path directory = std::string(ANTDT_SOURCE_DIR) + "/core/wire";
-  for (const auto& header : std::filesystem::directory_iterator(directory)) {
+  for (const auto& header : std::filesystem::recursive_directory_iterator(directory)) {
     if (header.path().extension() != ".h") continue;
     const auto source = read_file(header.path().string());
     ASSERT_TRUE(source) << source.error().message;

@@ -245,7 +245,7 @@ TEST(DeviceGroup, ACollectiveThatWorksInDeviceMemorySumsEachBucketThere) {
     GTEST_SKIP() << "the test's collective works in the host's memory";
   }
   TrainerConfig config = config_of("mlp", "sgd");
-  config.hidden = {512, 512};  // two buckets
+  config.hidden = {512, 512};  // three buckets
   const data::Examples all = images(24, 1);
   const auto reference = engine_of(config, image_shape());
   const auto begun = state_of(*reference);
@@ -264,7 +264,7 @@ TEST(DeviceGroup, ACollectiveThatWorksInDeviceMemorySumsEachBucketThere) {
       step(*engine, collective, {rows(all, image_shape(), from, from + 12)}, 24);
       EXPECT_EQ(collective.unfinished, 0U) << "a step is over before its sums are there";
     }
-    EXPECT_EQ(collective.sums, 3U * 2U);
+    EXPECT_EQ(collective.sums, 3U * 3U);
     const std::lock_guard lock(mutex);
     EXPECT_LT(distance(state_of(*reference), state_of(*engine)),
               2e-3 * distance(begun, state_of(*reference)));

@@ -126,8 +126,9 @@ class OneHost(Leases):
         self.assertIn("local=0/1.", self.said(one))
         why = self.refused("three", [host])
         self.assertIn("0 GPUs free: room for 0", why)
-        shown = self.antdt("status", one[2]).stdout
-        self.assertRegex(shown, r"GPU 0 +GPU-a +Test.*one-\S+ w0")
+        # Which of the two began first does not matter; what an agent leases reaches a job with its reports.
+        await_true(lambda: re.search(r"GPU [01] +GPU-[ab] +Test.*one-\S+ w0",
+                                     self.antdt("status", one[2]).stdout), 20, "status shows the lease")
         self.end(one)
         three = self.start("three", [host])
         self.assertIn(self.sees(three), {"GPU-a", "GPU-b"} - {self.sees(two)})

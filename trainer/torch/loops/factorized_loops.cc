@@ -87,23 +87,35 @@ inline __attribute__((always_inline)) void add_gradients(const FactorizedShape& 
   }
 }
 
-}  // namespace
-
-ANTDT_VECTORISED void look_up_factorized(const FactorizedShape& shape, const float* table,
-                                         const std::int64_t* ids, float* vectors, float* sums,
-                                         float* linear) {
+// The clones of a function are seen outside of a library unless it has internal linkage.
+ANTDT_VECTORISED void look_up_any(const FactorizedShape& shape, const float* table,
+                                  const std::int64_t* ids, float* vectors, float* sums,
+                                  float* linear) {
   if (shape.dim == kPiece) return look_up(shape, kPiece, table, ids, vectors, sums, linear);
   look_up(shape, shape.dim, table, ids, vectors, sums, linear);
 }
 
-ANTDT_VECTORISED void add_factorized_gradients(const FactorizedShape& shape,
-                                               const std::int64_t* ids, const float* vectors,
-                                               const float* sums, const float* of_linear,
-                                               const float* of_vectors, float* of_table) {
+ANTDT_VECTORISED void add_any_gradients(const FactorizedShape& shape, const std::int64_t* ids,
+                                        const float* vectors, const float* sums,
+                                        const float* of_linear, const float* of_vectors,
+                                        float* of_table) {
   if (shape.dim == kPiece) {
     return add_gradients(shape, kPiece, ids, vectors, sums, of_linear, of_vectors, of_table);
   }
   add_gradients(shape, shape.dim, ids, vectors, sums, of_linear, of_vectors, of_table);
+}
+
+}  // namespace
+
+void look_up_factorized(const FactorizedShape& shape, const float* table, const std::int64_t* ids,
+                        float* vectors, float* sums, float* linear) {
+  look_up_any(shape, table, ids, vectors, sums, linear);
+}
+
+void add_factorized_gradients(const FactorizedShape& shape, const std::int64_t* ids,
+                              const float* vectors, const float* sums, const float* of_linear,
+                              const float* of_vectors, float* of_table) {
+  add_any_gradients(shape, ids, vectors, sums, of_linear, of_vectors, of_table);
 }
 
 }  // namespace antdt::trainer

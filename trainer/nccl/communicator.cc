@@ -22,6 +22,7 @@ struct Communicator::Shared {
   Shared(Parts own, communicator::Patience patience) : parts(std::move(own)), machine(patience) {}
   ~Shared() {
     for (const auto& [stream, event] : marks) parts.cuda->destroy_event(event);
+    for (const Event event : spare) parts.cuda->destroy_event(event);
   }
 
   // A caller's request, and its answer.
@@ -67,7 +68,10 @@ struct Communicator::Shared {
 
   // Of the thread alone.
   Comm comm = nullptr;
-  std::map<Stream, Event> marks;  // of the streams in which something was enqueued
+  // Of the streams in which something was enqueued since they were last seen done: their owner may
+  // destroy them then.
+  std::map<Stream, Event> marks;
+  std::vector<Event> spare;  // of streams that were done
 };
 
 // ------------------------------------------------------------------- callers
@@ -189,6 +193,10 @@ Input Communicator::Shared::poll_now() {
 
 Input Communicator::Shared::mark_now() {
   for (auto& [stream, event] : marks) {
+    if (event == nullptr && !spare.empty()) {
+      event = spare.back();
+      spare.pop_back();
+    }
     if (event == nullptr) {
       auto made = parts.cuda->make_event();
       if (!made) {
@@ -213,6 +221,10 @@ Input Communicator::Shared::query_now() {
       return communicator::WorkQueried{communicator::WorkState::kRunning};
     }
   }
+  for (const auto& [stream, event] : marks) {
+    if (event != nullptr) spare.push_back(event);
+  }
+  marks.clear();
   return communicator::WorkQueried{communicator::WorkState::kDone};
 }
 

@@ -149,7 +149,7 @@ Input MemberDriver::perform(const worker::ConnectCollective& effect) {
   collective_ = std::move(*connected);
   tools_.guard.hold(collective_);
   const std::string collective = collective_->description();
-  if (!collective.empty()) log_info("collective: {}", collective);
+  if (!collective.empty()) log_debug("collective: {}", collective);
   return worker::CollectiveConnected{collective};
 }
 

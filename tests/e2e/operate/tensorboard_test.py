@@ -60,7 +60,9 @@ class TensorBoard(tally.TallyTest):
         steps = [step for step, _ in curves["train/samples_per_second"]]
         self.assertEqual(steps, sorted(steps))
         self.assertEqual(steps[-1], summary["steps"])
-        self.assertTrue(all(value > 0 for _, value in curves["train/samples_per_second"]))
+        # On a busy machine nothing may be trained between two points.
+        speeds = [value for _, value in curves["train/samples_per_second"]]
+        self.assertTrue(all(value >= 0 for value in speeds) and max(speeds) > 0, speeds)
 
 
 if __name__ == "__main__":

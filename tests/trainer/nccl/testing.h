@@ -166,7 +166,7 @@ class Group {
   void remove_memory() const {
     for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
       for (const pid_t pid : all_pids_) {
-        const std::string begin = "antdt-fake-nccl-" + std::to_string(pid) + "-";
+        const std::string begin = "fake-gpus-" + std::to_string(pid) + "-";
         if (entry.path().filename().string().starts_with(begin)) {
           std::error_code ignored;
           std::filesystem::remove(entry.path(), ignored);

@@ -207,7 +207,7 @@ const char* ncclGetLastError(void*) { return fake::last_error.c_str(); }
 
 int ncclGetUniqueId(fake::UniqueId* id) {
   std::random_device random;
-  std::snprintf(id->internal, sizeof(id->internal), "/antdt-fake-nccl-%d-%08x%08x", getpid(),
+  std::snprintf(id->internal, sizeof(id->internal), "/fake-gpus-%d-%08x%08x", getpid(),
                 random(), random());
   fake::Exchange::create(id->internal);
   return kSuccess;

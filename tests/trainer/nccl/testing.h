@@ -159,6 +159,7 @@ class Group {
     Member member{rank,          static_cast<std::uint32_t>(setups_.size()),  cells, cells_[rank],
                   setups_[rank], load_backend(Member::options(setups_[rank]))};
     const std::string trouble = body(member);
+    member.builder.reset();  // it holds the communicator, whose thread is to have ended
     trouble.copy(cells_[rank].trouble, sizeof(Cell::trouble) - 1);
     _exit(trouble.empty() ? 0 : 1);
   }

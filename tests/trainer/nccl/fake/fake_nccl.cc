@@ -72,6 +72,12 @@ int failed(int code, const std::string& text) {
   return code;
 }
 
+// A call that never returns. Nobody waits for what it has begun.
+[[noreturn]] void hang(Comm* comm) {
+  if (comm->background.joinable()) comm->background.detach();
+  while (true) std::this_thread::sleep_for(milliseconds(10));
+}
+
 // One thread is in a call of a living communicator.
 class Inside {
  public:
@@ -148,7 +154,7 @@ int enqueue(Inside& comm, void* stream_handle, std::function<void(Comm*)> work) 
   Comm* const own = comm.operator->();
   if (own->orders.call_hangs) {
     if (!own->orders.hangs_mark.empty()) std::ofstream mark(own->orders.hangs_mark);
-    while (true) std::this_thread::sleep_for(milliseconds(10));
+    hang(own);
   }
   const int number = ++own->operations;
   Stream& stream = stream_of(stream_handle);
@@ -207,8 +213,8 @@ const char* ncclGetLastError(void*) { return fake::last_error.c_str(); }
 
 int ncclGetUniqueId(fake::UniqueId* id) {
   std::random_device random;
-  std::snprintf(id->internal, sizeof(id->internal), "/fake-gpus-%d-%08x%08x", getpid(),
-                random(), random());
+  std::snprintf(id->internal, sizeof(id->internal), "/fake-gpus-%d-%08x%08x", getpid(), random(),
+                random());
   fake::Exchange::create(id->internal);
   return kSuccess;
 }
@@ -249,7 +255,7 @@ int ncclCommGetAsyncError(void* handle, int* state) {
 int ncclCommAbort(void* handle) {
   if (handle == nullptr) return kSuccess;
   Inside comm(handle);
-  while (comm->orders.abort_hangs) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  if (comm->orders.abort_hangs) fake::hang(comm.operator->());
   comm->aborted = true;
   comm.end();
   return kSuccess;

@@ -33,8 +33,7 @@ class Collective {
   [[nodiscard]] virtual Status allreduce_sum(std::span<double> values) = 0;
 
   // `all` (size() times the bytes of `mine`) receives every member's bytes, by rank.
-  [[nodiscard]] virtual Status allgather(std::span<const std::byte> mine,
-                                         std::span<std::byte> all) = 0;
+  [[nodiscard]] virtual Status allgather(std::span<const std::byte> mine, std::span<std::byte> all);
   // The same with parts of different sizes: `sizes` are their bytes by rank, equal on all members.
   // The parts are in `all` one after another, and this member's own part must be there already.
   // `all` may be longer; using the same memory again is cheaper.

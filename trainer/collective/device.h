@@ -4,8 +4,9 @@
 // before it is done. Every member enqueues the same operations in the same order. Errors are those
 // of Collective, and after one the whole collective is dead; abort() of the collective ends these
 // calls, too. Once a call has failed, what was enqueued no longer writes to memory; if that cannot
-// be had, the error is kInternal, and the process has to end before that memory is used again. Memory
-// and streams exist until finish() has returned, a call has failed, or the collective is gone.
+// be had, the error is kInternal, and the process has to end before that memory is used again.
+// Memory and streams exist until finish() has returned, a call has failed, or the collective is
+// gone.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,6 @@
 #include "trainer/collective/layered_collective.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -64,16 +63,6 @@ Status LayeredCollective::allreduce_sum(std::span<float> values) { return sum(va
 Status LayeredCollective::allreduce_sum(std::span<double> values) { return sum(values); }
 
 // ------------------------------------------------------------------- gathering
-
-Status LayeredCollective::allgather(std::span<const std::byte> mine, std::span<std::byte> all) {
-  const std::size_t bytes = mine.size();
-  if (all.size() != bytes * size()) {
-    return fail(ErrorKind::kInternal, "cannot gather {} bytes of each of {} members into {} bytes",
-                bytes, size(), all.size());
-  }
-  std::ranges::copy(mine, all.begin() + static_cast<std::ptrdiff_t>(rank_ * bytes));
-  return allgather_parts(std::vector<std::size_t>(size(), bytes), all);
-}
 
 Status LayeredCollective::allgather_parts(std::span<const std::size_t> sizes,
                                           std::span<std::byte> all) {

@@ -47,8 +47,6 @@ class LayeredCollective final : public Collective, private Neighbours {
   void abort() override;
   [[nodiscard]] Status allreduce_sum(std::span<float> values) override;
   [[nodiscard]] Status allreduce_sum(std::span<double> values) override;
-  [[nodiscard]] Status allgather(std::span<const std::byte> mine,
-                                 std::span<std::byte> all) override;
   [[nodiscard]] Status allgather_parts(std::span<const std::size_t> sizes,
                                        std::span<std::byte> all) override;
   [[nodiscard]] Status send_right(std::span<const std::byte> bytes) override;

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "tests/trainer/local_group.h"
+#include "tests/trainer/torch/engine_testing.h"
 #include "trainer/ps/rows/store.h"
 #include "trainer/torch/batch_keys.h"
 #include "trainer/torch/models/model.h"
@@ -41,12 +42,7 @@ data::DataShape ps_shape(std::uint64_t id_rows = kIds) {
 }
 
 TrainerConfig ps_config(const std::string& model, const std::string& optimizer = "sgd") {
-  TrainerConfig config = parse_trainer_config("{}").value();
-  config.seed = 5;
-  config.model = model;
-  config.optimizer = optimizer;
-  config.learning_rate = optimizer == "sgd" ? 0.1 : 0.01;
-  config.embedding_dim = 4;
+  TrainerConfig config = config_of(model, optimizer);
   config.hidden = {40, 20};
   config.cin_layers = {6, 3};
   config.bottom_hidden = {7};

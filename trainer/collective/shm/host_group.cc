@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "trainer/collective/add_into.h"
 #include "trainer/collective/send_delay.h"
 
 namespace antdt::trainer::shm {
@@ -22,11 +23,6 @@ constexpr std::size_t kLineBytes = 64;
 template <class T>
 void copy(std::span<const T> from, std::span<T> to) {
   if (!from.empty()) std::memcpy(to.data(), from.data(), from.size_bytes());
-}
-
-template <class T>
-void add_into(T* __restrict sum, const T* __restrict values, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) sum[i] += values[i];
 }
 
 template <class T>

@@ -1,12 +1,12 @@
 #include "trainer/collective/tcp/tcp_collective.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "core/check.h"
+#include "trainer/collective/add_into.h"
 #include "trainer/collective/tcp/ring_plan.h"
 
 namespace antdt::trainer {
@@ -15,11 +15,6 @@ namespace {
 // Small enough that sending and adding overlap and that a segment stays in a core's cache; large
 // enough that the cost of a message (some 10 us) is negligible.
 constexpr std::size_t kSegmentBytes = 256 * 1024;
-
-template <class T>
-void add_into(T* __restrict sum, const T* __restrict values, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) sum[i] += values[i];
-}
 
 }  // namespace
 
@@ -129,16 +124,6 @@ Status TcpCollective::sum_around_the_ring(std::span<T> values) {
 
 Status TcpCollective::allreduce_sum(std::span<float> values) { return sum(values); }
 Status TcpCollective::allreduce_sum(std::span<double> values) { return sum(values); }
-
-Status TcpCollective::allgather(std::span<const std::byte> mine, std::span<std::byte> all) {
-  const std::size_t bytes = mine.size();
-  if (all.size() != bytes * size()) {
-    return fail(ErrorKind::kInternal, "cannot gather {} bytes of each of {} members into {} bytes",
-                bytes, size(), all.size());
-  }
-  std::memcpy(all.data() + rank() * bytes, mine.data(), bytes);
-  return allgather_parts(std::vector<std::size_t>(size(), bytes), all);
-}
 
 template <class F>
 Status TcpCollective::for_each_run(const Blocks& blocks, std::span<std::byte> all, F f) const {

@@ -44,8 +44,6 @@ class TcpCollective final : public Collective, private Neighbours {
   }
   [[nodiscard]] Status allreduce_sum(std::span<float> values) override;
   [[nodiscard]] Status allreduce_sum(std::span<double> values) override;
-  [[nodiscard]] Status allgather(std::span<const std::byte> mine,
-                                 std::span<std::byte> all) override;
   [[nodiscard]] Status allgather_parts(std::span<const std::size_t> sizes,
                                        std::span<std::byte> all) override;
   [[nodiscard]] Status send_right(std::span<const std::byte> bytes) override;

@@ -52,6 +52,16 @@ class BadInput(EndToEnd):
         text = self.job().replace('format = "criteo"', 'format = "criteo"\ndelivery = "at-least-once"')
         self.refused(text, 2, "delivery", "exactly-once")
 
+    def test_steps_are_not_shared_in_real_jobs_yet(self):
+        self.refused(self.job(), 2, "control.share_steps", "antdt simulate alone", "remove the line",
+                     args=("--set", "control.share_steps=true"))
+
+    def test_nccl_without_a_device_is_refused_or_says_what_to_do(self):
+        self.refused(self.job(), 2, "trainer.collective", "remove one of the two",
+                     args=("--set", "trainer.collective=nccl", "--set", "trainer.device=cpu"))
+        self.refused(self.job(), 2, "computes on a processor", 'use "auto"',
+                     args=("--set", "trainer.collective=nccl"))
+
     def test_a_malformed_row_is_named_with_file_and_line(self):
         self.data.write_text(ROW * 10 + "1\tgarbage\n" + ROW)
         self.refused(self.job(), 2, f"{self.data}:11", "quarantine")

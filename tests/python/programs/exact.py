@@ -64,7 +64,8 @@ def main():
         for step in job.steps(adt.Loader(Texts())):
             at, records = None, []
             for mb in step:
-                if job.step == 0 and at is None:
+                # Until a step is applied; the first ones may have nobody's records.
+                if schedule.last_epoch == 0 and at is None:
                     note(begin={k: v.tolist() for k, v in net.state_dict().items()},
                          generation=generation[0])
                 at = (job.step, generation[0])

@@ -34,6 +34,7 @@ void ReportSums::add(const ProcessKey& key, const wire::Report& report, Duration
   sum.report.io_done_bytes = report.io_done_bytes;
   sum.report.max_micro_batch = report.max_micro_batch;
   sum.report.io_total_bytes = report.io_total_bytes;
+  sum.report.table_sums = report.table_sums;
 }
 
 std::optional<ReportSums::Due> ReportSums::take(const ProcessKey& key, MonoTime now) {

@@ -19,6 +19,7 @@
 
 #include "core/report/device_report.h"
 #include "core/report/traced_report.h"
+#include "core/report/work_report.h"
 
 namespace antdt::report {
 
@@ -148,23 +149,6 @@ struct Budget {
   }
 };
 
-// How a worker's wall time was spent, in seconds.
-struct TimeSpent {
-  double compute = 0, data = 0, collective_wait = 0, shard_wait = 0, reconfigure = 0,
-         checkpoint = 0, startup = 0, other = 0;
-  template <class Self, class V>
-  static void fields(Self& m, V& v) {
-    v("compute", m.compute);
-    v("data", m.data);
-    v("collective_wait", m.collective_wait);
-    v("shard_wait", m.shard_wait);
-    v("reconfigure", m.reconfigure);
-    v("checkpoint", m.checkpoint);
-    v("startup", m.startup);
-    v("other", m.other);
-  }
-};
-
 struct WorkerStatus {
   std::string id = {};
   std::optional<std::uint64_t> rank = {};  // empty: not a member now
@@ -184,6 +168,7 @@ struct WorkerStatus {
   std::optional<StepTime> step_time = {};  // traced
   std::optional<double> cpus = {};         // how many CPUs it uses now
   std::optional<TimeSpent> lost_time = {};
+  std::optional<EmbeddingSteps> embedding_steps = {};
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("id", m.id);
@@ -203,6 +188,7 @@ struct WorkerStatus {
     v.if_any("step_time", m.step_time);
     v.if_any("cpus", m.cpus);
     v.if_any("lost_time", m.lost_time);
+    v.if_any("embedding_steps", m.embedding_steps);
   }
 };
 
@@ -393,6 +379,7 @@ struct WorkerSummary {
   double wall_seconds = 0;  // of its attempts that have ended: the sum of lost_time
   TimeSpent lost_time = {};
   DeviceClass device = {};
+  std::optional<EmbeddingSteps> embedding_steps = {};
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("id", m.id);
@@ -404,6 +391,7 @@ struct WorkerSummary {
     v("wall_seconds", m.wall_seconds);
     v("lost_time", m.lost_time);
     v.later("device", m.device);
+    v.if_any("embedding_steps", m.embedding_steps);
   }
 };
 
@@ -439,6 +427,7 @@ struct Summary {
   std::uint64_t generations = 0;
   std::uint64_t lineages = 0;
   std::uint64_t incarnations = 0;
+  std::string collective = {};         // as in the status, of the last generation
   std::vector<Failure> failures = {};  // only the newest 2,000
   std::vector<EpochSummary> epochs = {};
   std::vector<Action> actions = {};  // only the newest 10,000
@@ -473,6 +462,7 @@ struct Summary {
     v("generations", m.generations);
     v("lineages", m.lineages);
     v("incarnations", m.incarnations);
+    v.later("collective", m.collective);
     v("failures", m.failures);
     v("epochs", m.epochs);
     v("actions", m.actions);

@@ -1,4 +1,4 @@
-// Sums of time accounts.
+// Sums of time accounts, and of other counts of workers.
 #pragma once
 
 #include "core/wire/worker_messages.h"
@@ -14,6 +14,12 @@ inline TimeAccount& operator+=(TimeAccount& sum, const TimeAccount& more) {
   sum.checkpoint += more.checkpoint;
   sum.startup += more.startup;
   sum.other += more.other;
+  return sum;
+}
+
+inline TableSums& operator+=(TableSums& sum, const TableSums& more) {
+  sum.as_rows += more.as_rows;
+  sum.as_whole += more.as_whole;
   return sum;
 }
 

@@ -39,6 +39,18 @@ struct TimeAccount {
   }
 };
 
+// In how many steps a member of a collective summed the gradient of an embedding table with the
+// others, and how. Zeros where it had no choice: no table, no other member, or
+// trainer.embedding_gradients = "dense".
+struct TableSums {
+  std::uint64_t as_rows = 0;   // only the rows that were in a batch were sent
+  std::uint64_t as_whole = 0;  // the whole table was sent
+  ANTDT_PART {
+    v("as_rows", m.as_rows);
+    v("as_whole", m.as_whole);
+  }
+};
+
 // What a worker measured of the batches since its last report. One-way. Speed is samples / (data_us
 // + compute_us), never step time. The round-trip time of its link is measured separately, because a
 // batch also waits for other workers' links.
@@ -71,9 +83,10 @@ struct Report {
   std::string io_path = {};
   std::uint64_t io_done_bytes = 0;
   std::uint64_t io_total_bytes = 0;
-  // The most samples of a micro-batch that fit the memory of the worker's device, as it found out by
-  // running out of it; 0: not known.
+  // The most samples of a micro-batch that fit the memory of the worker's device, as it found out
+  // by running out of it; 0: not known.
   std::uint32_t max_micro_batch = 0;
+  TableSums table_sums = {};  // by this attempt so far
   ANTDT_MESSAGE("report") {
     v("batches", m.batches);
     v("samples", m.samples);
@@ -94,6 +107,7 @@ struct Report {
     v("io_done_bytes", m.io_done_bytes);
     v("io_total_bytes", m.io_total_bytes);
     v("max_micro_batch", m.max_micro_batch);
+    v("table_sums", m.table_sums);
   }
 };
 
@@ -112,10 +126,12 @@ struct Bye {
   std::uint64_t samples_total = 0;
   TimeAccount account;
   std::string error;  // not empty: why it gives up
+  TableSums table_sums = {};
   ANTDT_MESSAGE("bye") {
     v("samples_total", m.samples_total);
     v("account", m.account);
     v("error", m.error);
+    v("table_sums", m.table_sums);
   }
 };
 

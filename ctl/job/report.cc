@@ -167,6 +167,12 @@ std::optional<report::TimeSpent> lost_time_of(const WorkerReport& w) {
   return time_spent(w.time);
 }
 
+// Nothing if the worker had no choice.
+std::optional<report::EmbeddingSteps> embedding_steps_of(const WorkerReport& w) {
+  if (w.table_sums.as_rows == 0 && w.table_sums.as_whole == 0) return std::nullopt;
+  return report::EmbeddingSteps{w.table_sums.as_rows, w.table_sums.as_whole};
+}
+
 report::WorkerStatus worker_of(const WorkerReport& w) {
   return {.id = to_string(w.worker),
           .rank = w.rank,
@@ -184,7 +190,8 @@ report::WorkerStatus worker_of(const WorkerReport& w) {
           .io = io_of(w.io),
           .step_time = step_time_of(w),
           .cpus = w.cpus,
-          .lost_time = lost_time_of(w)};
+          .lost_time = lost_time_of(w),
+          .embedding_steps = embedding_steps_of(w)};
 }
 
 // Numbers that are not known for every job.
@@ -254,7 +261,8 @@ void add_workers(report::Summary& out, const JobReport& r) {
                            .samples = w.samples,
                            .wall_seconds = w.wall_seconds,
                            .lost_time = time_spent(w.time),
-                           .device = device_of(w.device)});
+                           .device = device_of(w.device),
+                           .embedding_steps = embedding_steps_of(w)});
   }
   out.lost_time = time_spent(total);
 }
@@ -278,6 +286,7 @@ report::Summary summary_of(const JobReport& r) {
                       .generations = r.generation.value,
                       .lineages = r.lineage.value,
                       .incarnations = r.incarnation.value,
+                      .collective = r.collective,
                       .failures = failures_of(r.failures),
                       .actions = actions_of(r.actions),
                       .checkpoints = r.checkpoints,

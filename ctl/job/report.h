@@ -39,6 +39,7 @@ struct WorkerReport {
   std::uint64_t samples = 0;   // samples that it trained
   std::optional<double> cpus;  // how many CPUs it uses now
   wire::TimeAccount time;
+  wire::TableSums table_sums = {};
   // Time between the worker's exit and the job's end (or now), which `time` does not contain.
   double wall_seconds = 0;
   IoProgress io = {};  // what it reads or writes now

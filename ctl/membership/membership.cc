@@ -46,7 +46,8 @@ void Membership::check_invariants() const {
 }
 
 MembershipImage Membership::image() const {
-  return {generation_, base_, state_ == State::kSettled, base_members_.all(), lineage_, restore_};
+  return {generation_, base_,      state_ == State::kSettled, base_members_.all(), lineage_,
+          restore_,    collective_};
 }
 
 void Membership::restore(const MembershipImage& image) {
@@ -56,6 +57,7 @@ void Membership::restore(const MembershipImage& image) {
   members_ = base_members_;
   lineage_ = image.lineage;
   restore_ = image.restore;
+  collective_ = image.collective;
   state_ = image.settled ? State::kSettled : State::kGathering;
 }
 

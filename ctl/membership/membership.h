@@ -73,8 +73,7 @@ class Membership {
   [[nodiscard]] bool settled() const { return state_ == State::kSettled; }
   [[nodiscard]] Generation generation() const { return generation_; }
   [[nodiscard]] Lineage lineage() const { return lineage_; }
-  // What carried the bytes between the members of the last generation that settled, in words;
-  // empty after restore().
+  // What carried the bytes between the members of the last generation that settled, in words.
   [[nodiscard]] const std::string& collective() const { return collective_; }
   // The settled generation whose training state goes on; 0: none.
   [[nodiscard]] Generation base() const { return base_; }

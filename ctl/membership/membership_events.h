@@ -158,6 +158,7 @@ struct MembershipImage {
   std::vector<ExpectedMember> base_members;  // by rank
   Lineage lineage{1};
   std::string restore;
+  std::string collective = {};  // see Membership::collective()
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("generation", m.generation);
@@ -166,6 +167,7 @@ struct MembershipImage {
     v("base_members", m.base_members);
     v("lineage", m.lineage);
     v("restore", m.restore);
+    v("collective", m.collective);
   }
 };
 

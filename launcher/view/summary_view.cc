@@ -96,6 +96,19 @@ void add_servers(const report::Summary& s, Lines& lines) {
                   staleness.mean, grouped(staleness.max)));
 }
 
+// Each member counts the steps in which it took part, so the member of most steps speaks for all.
+void add_collective(const report::Summary& s, Lines& lines) {
+  if (!s.collective.empty()) lines.push_back("collective: " + s.collective);
+  const auto steps = [](const report::WorkerSummary& w) {
+    return w.embedding_steps ? w.embedding_steps->rows + w.embedding_steps->whole_table : 0;
+  };
+  const auto most = std::ranges::max_element(s.workers, {}, steps);
+  if (most == s.workers.end() || steps(*most) == 0) return;
+  lines.push_back(fmt::format(
+      "embedding gradients: {} summed the rows of the batch in {} steps, the whole table in {}",
+      most->id, grouped(most->embedding_steps->rows), grouped(most->embedding_steps->whole_table)));
+}
+
 void add_actions(const report::Summary& s, Lines& lines) {
   lines.push_back(
       fmt::format("actions: {}", s.actions.empty() ? "none" : grouped(s.actions.size())));
@@ -167,6 +180,7 @@ Lines summary_lines(const report::Summary& summary) {
   add_epochs(summary, lines);
   add_workers(summary, lines);
   add_servers(summary, lines);
+  add_collective(summary, lines);
   add_time(summary, lines);
   add_actions(summary, lines);
   add_failures(summary, lines);

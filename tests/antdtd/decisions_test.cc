@@ -346,6 +346,7 @@ wire::Report report(std::uint32_t batches, std::uint64_t total) {
   r.compute_us = 100;
   r.samples_total = total;
   r.account.compute = static_cast<double>(total);
+  r.table_sums.as_rows = total;
   return r;
 }
 
@@ -362,6 +363,7 @@ TEST(ReportSums, CountsAddUpAndTotalsAreTheLatest) {
   EXPECT_EQ(due[0].metrics.sum.compute_us, 200u);
   EXPECT_EQ(due[0].metrics.sum.samples_total, 130u);
   EXPECT_EQ(due[0].metrics.sum.account.compute, 130.0);
+  EXPECT_EQ(due[0].metrics.sum.table_sums.as_rows, 130u);
   EXPECT_EQ(due[0].metrics.window_ms, 1000u);
   EXPECT_TRUE(sums.take_due(kNow + seconds(5), yes).empty());
 }

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-
 #include "core/os/fs.h"
 #include "core/report/job_report.h"
 #include "core/report/json.h"
@@ -121,6 +120,7 @@ TEST(Report, ThePageForUsersNamesEachField) {
   EXPECT_EQ(told(*page, "EpochSummary"), names_of<EpochSummary>());
   EXPECT_EQ(told(*page, "WorkerSummary"), names_of<WorkerSummary>());
   EXPECT_EQ(told(*page, "TimeSpent"), names_of<TimeSpent>());
+  EXPECT_EQ(told(*page, "EmbeddingSteps"), names_of<EmbeddingSteps>());
   EXPECT_EQ(told(*page, "Skipped"), names_of<Skipped>());
   EXPECT_EQ(told(*page, "Exit"), names_of<Exit>());
 }

@@ -79,6 +79,19 @@ TEST(SummaryView, ShowsParameterServersWhereThereAre) {
   EXPECT_THAT(lines, Contains("pushes: 375 applied, 4 late, 1 repeated; staleness 1.2 (most 3)"));
 }
 
+// A worker that came later, or trained alone at first, counted fewer steps.
+TEST(SummaryView, SaysHowGradientsWereSummed) {
+  report::Summary s = done();
+  EXPECT_THAT(summary_lines(s), testing::Not(Contains(HasSubstr("gradients"))));
+  s.collective = "shm (2 members of 1 host)";
+  s.workers[0].embedding_steps = {700, 5};
+  s.workers[1].embedding_steps = {1234, 5};
+  const auto lines = summary_lines(s);
+  EXPECT_THAT(lines, Contains("collective: shm (2 members of 1 host)"));
+  EXPECT_THAT(lines, Contains("embedding gradients: w1 summed the rows of the batch in 1,234 "
+                              "steps, the whole table in 5"));
+}
+
 TEST(SummaryView, AFailedRunEndsWithItsFirstCause) {
   report::Summary s;
   s.state = "failed";

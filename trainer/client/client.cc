@@ -379,6 +379,10 @@ void Client::set_max_micro_batch(std::uint32_t records) {
   const std::lock_guard lock(state_->mutex);
   state_->core.set_max_micro_batch(records);
 }
+void Client::set_table_sums(const wire::TableSums& sums) {
+  const std::lock_guard lock(state_->mutex);
+  state_->core.set_table_sums(sums);
+}
 void Client::set_io(Io io) {
   const std::lock_guard lock(state_->mutex);
   state_->core.set_io(std::move(io));

@@ -198,12 +198,14 @@ class Client {
   void set_io(Io io);
   // The most records of a micro-batch that fit the device's memory; 0: not known.
   void set_max_micro_batch(std::uint32_t records);
+  // How this process summed the gradient of an embedding table so far.
+  void set_table_sums(const wire::TableSums& sums);
   void progress(const wire::Progress& progress);
   void checkpoint_begun(const wire::CheckpointBegun& begun);
   void checkpoint_written(const wire::CheckpointWritten& written);
 
   // The last message of this worker. Waits up to a second until everything before it has been sent;
-  // samples_total and account are filled in if they are 0.
+  // samples_total and account are filled in if they are 0, table_sums as set_table_sums() said.
   void bye(wire::Bye bye);
 
   // The part of the conversation that is about a traced script. It ends with this client.

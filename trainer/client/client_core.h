@@ -101,6 +101,7 @@ class ClientCore {
   void set_activity(const char* activity) { reports_.set_activity(activity); }
   void set_io(Io io) { reports_.set_io(std::move(io)); }
   void set_max_micro_batch(std::uint32_t records) { reports_.set_max_micro_batch(records); }
+  void set_table_sums(const wire::TableSums& sums) { reports_.set_table_sums(sums); }
   void set_throttle(double share) { reports_.set_throttle(share); }
 
   [[nodiscard]] const std::optional<wire::WorkerWelcome>& welcome() const { return welcome_; }

@@ -83,6 +83,7 @@ void Reports::send_report(Generation current, MonoTime now, Effects& out) {
   report_.io_total_bytes = io_.total_bytes;
   report_.throttle_permille = throttle_permille_;
   report_.max_micro_batch = max_micro_batch_;
+  report_.table_sums = table_sums_;
   out.emplace_back(SendMessage{current, 0, std::exchange(report_, {})});
   has_news_ = false;
   report_sent_at_ = now;
@@ -97,6 +98,7 @@ wire::Bye Reports::end(wire::Bye last, Generation current, ShardFeed& feed, Mono
   flush(current, feed, now, out);
   if (last.samples_total == 0) last.samples_total = samples_total_;
   if (last.account.startup == 0 && last.account.compute == 0) last.account = account_;
+  last.table_sums = table_sums_;
   return last;
 }
 

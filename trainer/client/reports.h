@@ -43,6 +43,7 @@ class Reports {
   void set_activity(const char* activity) { activity_ = activity; }
   void set_io(Io io) { io_ = std::move(io); }
   void set_max_micro_batch(std::uint32_t records) { max_micro_batch_ = records; }
+  void set_table_sums(const wire::TableSums& sums) { table_sums_ = sums; }
   void set_throttle(double share) {
     throttle_permille_ = share < 1 ? std::max(1U, static_cast<std::uint32_t>(1000 * share)) : 0;
   }
@@ -66,6 +67,7 @@ class Reports {
   Io io_;
   std::uint32_t throttle_permille_ = 0;
   std::uint32_t max_micro_batch_ = 0;
+  wire::TableSums table_sums_;
 };
 
 }  // namespace antdt::client

@@ -14,6 +14,7 @@
 #include "core/result.h"
 #include "core/wire/shard_messages.h"
 #include "core/wire/training_messages.h"
+#include "core/wire/worker_messages.h"
 #include "trainer/collective/collective.h"
 #include "trainer/data/dataset.h"
 
@@ -71,6 +72,9 @@ class Engine {
   virtual void apply(double weight) = 0;
   // The most records that fit the memory at once, as computing has shown; 0: all that were tried.
   [[nodiscard]] virtual std::uint32_t max_micro_batch() const { return 0; }
+  // How the gradient of the model's embedding table was summed so far, as of the last
+  // finish_reduction().
+  [[nodiscard]] virtual wire::TableSums table_sums() const { return {}; }
   // Factor of the job's learning rate, from the next apply() on. A model without a rate ignores it.
   virtual void set_rate(double /*factor*/) {}
   virtual void discard() = 0;  // afterwards the gradients are zero; nothing else changes

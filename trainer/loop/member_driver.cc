@@ -277,6 +277,7 @@ Input MemberDriver::perform(const worker::ComputeMicroBatch& effect) {
 Input MemberDriver::perform(const worker::Reduce&) {
   const Status reduced = tools_.engine.finish_reduction();
   if (!reduced) return worker::group_failed(reduced.error());
+  tools_.client.set_table_sums(tools_.engine.table_sums());
   return worker::Reduced{};
 }
 

@@ -140,6 +140,10 @@ Status GradientReducer::reduce(std::size_t index, Collective& collective) {
   return collective.allreduce_sum(parameters_.gradients().subspan(bucket.first, bucket.count));
 }
 
+void GradientReducer::count_table_sum() {
+  ++(rows_ == nullptr || rows_->is_whole() ? table_sums_.as_whole : table_sums_.as_rows);
+}
+
 void GradientReducer::communicate() {
   std::unique_lock lock(mutex_);
   while (true) {
@@ -151,6 +155,7 @@ void GradientReducer::communicate() {
     Status status = reduce(bucket, collective);
     lock.lock();
     if (status) {
+      if (buckets_[bucket].work == Work::kSumRows && collective.size() > 1) count_table_sum();
       ++next_bucket_;
     } else {
       status_ = std::move(status);

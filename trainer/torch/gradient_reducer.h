@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "core/wire/worker_messages.h"
 #include "trainer/collective/collective.h"
 #include "trainer/torch/parameters.h"
 #include "trainer/torch/sparse_rows.h"
@@ -80,6 +81,8 @@ class GradientReducer {
   [[nodiscard]] Status finish();
 
   [[nodiscard]] std::size_t buckets() const { return buckets_.size(); }
+  // How the table was summed in all steps so far. Not between begin() and finish().
+  [[nodiscard]] const wire::TableSums& table_sums() const { return table_sums_; }
 
  private:
   enum class Work { kSum, kCountRows, kSumRows };
@@ -92,6 +95,7 @@ class GradientReducer {
   };
   void make_buckets(const Parts& parts);
   [[nodiscard]] Status reduce(std::size_t bucket, Collective& collective);
+  void count_table_sum();
   void install_hooks();
   void on_complete(std::size_t parameter);
   void communicate();
@@ -113,6 +117,7 @@ class GradientReducer {
   bool stopping_ = false;
   std::size_t next_bucket_ = 0;  // the first that has not been reduced
   Status status_;
+  wire::TableSums table_sums_;
   std::thread thread_;
 };
 

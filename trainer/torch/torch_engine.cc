@@ -60,6 +60,8 @@ class TorchEngine final : public Engine {
     return buffers_.reduce(*collective_, weight_);
   }
 
+  [[nodiscard]] wire::TableSums table_sums() const override { return reducer_.table_sums(); }
+
   void apply(double weight) override {
     buffers_.apply();
     const auto scale = static_cast<float>(1 / weight);

@@ -17,12 +17,14 @@ void WorkerTimes::measured(WorkerId worker, const wire::Metrics& metrics) {
   }
   times.samples = std::max(times.samples, sum.samples_total);
   times.time = sum.account;
+  times.table_sums = sum.table_sums;
 }
 
 void WorkerTimes::left(WorkerId worker, const wire::Bye& bye) {
   Times& times = present_[worker];
   times.samples = std::max(times.samples, bye.samples_total);
   times.time = bye.account;
+  times.table_sums = bye.table_sums;
 }
 
 void WorkerTimes::ended(Member member, MonoTime now) {
@@ -38,6 +40,7 @@ void WorkerTimes::ended(Member member, MonoTime now) {
   all.samples += last.samples;
   all.wall_seconds += last.wall_seconds;
   all.time += last.time;
+  all.table_sums += last.table_sums;
   present_.erase(id);
 }
 
@@ -57,6 +60,7 @@ WorkerTimes::Times WorkerTimes::of(WorkerId worker) const {
     times.samples += found->second.samples;
     times.wall_seconds += found->second.wall_seconds;
     times.time += found->second.time;
+    times.table_sums += found->second.table_sums;
   }
   return times;
 }

@@ -1,5 +1,6 @@
-// How many samples each worker id trained and how its time was spent, over all of its attempts, for
-// the report. An observer, which is shown starts, ends and measurements. Pure; not durable.
+// How many samples each worker id trained, how its time was spent and how it summed embedding
+// gradients, over all of its attempts, for the report. An observer, which is shown starts, ends and
+// measurements. Pure; not durable.
 #pragma once
 
 #include <map>
@@ -18,6 +19,7 @@ class WorkerTimes {
   struct Times {
     std::uint64_t samples = 0;
     wire::TimeAccount time;
+    wire::TableSums table_sums;
     double wall_seconds = 0;          // of attempts that have ended
     std::optional<double> cpus = {};  // how many CPUs the present attempt used lately
   };

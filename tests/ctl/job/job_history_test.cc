@@ -55,6 +55,7 @@ class JobHistoryTest : public JobFixture {
     for (const Member m : {w(0), w(1)}) says(m, join(base, step));
     for (const Member m : {w(0), w(1)}) says(m, wire::Address{"here"});
     wire::Ready ready;
+    ready.collective = "shm (2 members of 1 host)";
     ready.step = step;
     ready.history = told;
     if (base != Generation{}) {
@@ -85,6 +86,33 @@ class JobHistoryTest : public JobFixture {
 TEST_F(JobHistoryTest, AGenerationIsRememberedBeforeItsSettleIsSent) {
   settled_group();
   EXPECT_THAT(taken(), HasSubstr("settled 1 after 0 of 2\nsend settle\nsend settle\n"));
+}
+
+TEST_F(JobHistoryTest, TheNextJobDaemonKnowsTheCollectiveOfTheGenerationThatGoesOn) {
+  settled_group();
+  open();
+  EXPECT_EQ(machine->report().collective, "shm (2 members of 1 host)");
+}
+
+TEST_F(JobHistoryTest, HowAWorkerSummedEmbeddingGradientsIsAddedUpOverItsAttempts) {
+  settled_group();
+  wire::Metrics metrics;
+  metrics.sum.table_sums = {5, 1};
+  says(w(0), metrics);
+  metrics.sum.table_sums = {8, 1};
+  says(w(0), metrics);
+  wire::Bye bye;
+  bye.table_sums = {9, 2};
+  says(w(0), bye);
+  const auto sums = [&] { return machine->report().workers.at(0).table_sums; };
+  EXPECT_EQ(sums().as_rows, 9U);
+  EXPECT_EQ(sums().as_whole, 2U);
+  feed(lifecycle::WorkerExited{w(0), {-1, 9, "", "", ""}});
+  feed(lifecycle::WorkerStarted{w(0, 2), 200});
+  metrics.sum.table_sums = {3, 0};
+  says(w(0, 2), metrics);
+  EXPECT_EQ(sums().as_rows, 12U);
+  EXPECT_EQ(sums().as_whole, 2U);
 }
 
 TEST_F(JobHistoryTest, AGrantIsRememberedWithItsPlaceAndOnce) {

@@ -120,6 +120,19 @@ TEST(SummaryTest, LostTimeIsTheSumOverWorkers) {
   EXPECT_EQ(s["lost_time"]["collective_wait"], 2);
 }
 
+TEST(SummaryTest, HowGradientsWereSummedIsThereWhereItIsKnown) {
+  JobReport r = example();
+  r.collective = "shm (2 members of 1 host)";
+  r.workers[1].table_sums = {30, 4};
+  for (const std::string& text : {summary_json(r), status_json(r)}) {
+    const json found = json::parse(text);
+    EXPECT_EQ(found["collective"], "shm (2 members of 1 host)");
+    EXPECT_FALSE(found["workers"][0].contains("embedding_steps")) << "it had no choice";
+    EXPECT_EQ(found["workers"][1]["embedding_steps"]["rows"], 30);
+    EXPECT_EQ(found["workers"][1]["embedding_steps"]["whole_table"], 4);
+  }
+}
+
 TEST(StatusTest, AWorkerWithoutARankSaysSo) {
   const json s = json::parse(status_json(example()));
   EXPECT_EQ(s["workers"][0]["rank"], 0);

@@ -38,6 +38,14 @@ class MainJob(EndToEnd):
         self.assertIn(f"s{s['steps']:010d}", s["checkpoints"][0])
         self.assertEqual([w["id"] for w in s["workers"]], ["w0", "w1"])
         self.assertEqual(sum(w["samples"] for w in s["workers"]), 2 * ROWS)
+        self.assertEqual(s["collective"], "shm (2 members of 1 host)")
+        self.assertIn("collective: shm (2 members of 1 host)\n", run.out)
+        sums = s["workers"][0]["embedding_steps"]
+        # The step that ends an epoch has no records, and may sum nothing.
+        self.assertIn(s["steps"] - sum(sums.values()), range(3), "other steps summed it once each")
+        self.assertEqual(s["workers"][1]["embedding_steps"], sums, "members decide alike")
+        self.assertIn(f"embedding gradients: w0 summed the rows of the batch in {sums['rows']} "
+                      f"steps, the whole table in {sums['whole_table']}\n", run.out)
         for worker in s["workers"]:
             spent = sum(worker["lost_time"].values())
             self.assertAlmostEqual(spent, worker["wall_seconds"],

@@ -433,13 +433,16 @@ TEST_F(ClientCoreTest, ByeFollowsUnsentMessagesAndCarriesTheTotals) {
   wire::TimeAccount account;
   account.compute = 1.5;
   step(account);
+  core.set_table_sums({7, 2});
   const Wanted effects = step(wire::Bye{});
   ASSERT_EQ(effects.send.size(), 2U);
-  EXPECT_TRUE(std::holds_alternative<wire::Report>(effects.send[0].body));
+  EXPECT_EQ(std::get<wire::Report>(effects.send[0].body).table_sums.as_rows, 7U);
   const auto bye = sent<wire::Bye>(effects);
   ASSERT_EQ(bye.size(), 1U);
   EXPECT_EQ(bye[0].samples_total, 20U);
   EXPECT_EQ(bye[0].account.compute, 1.5);
+  EXPECT_EQ(bye[0].table_sums.as_rows, 7U);
+  EXPECT_EQ(bye[0].table_sums.as_whole, 2U);
 }
 
 TEST_F(ClientCoreTest, AHistoryOfStepsIsNotLostToTheNextProgress) {

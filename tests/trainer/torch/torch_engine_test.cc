@@ -117,6 +117,43 @@ TEST_P(EveryModel, WhatIsQuickerGivesWhatTheWholeTableGives) {
   }
 }
 
+// How members sum a table of so many rows in three steps, as one of them counts.
+wire::TableSums counted(const std::string& how, std::uint32_t members, std::uint64_t table_rows) {
+  TrainerConfig config = config_of("deepfm");
+  config.embedding_gradients = how;
+  data::DataShape shape = click_shape();
+  shape.id_rows = table_rows;
+  LocalGroup group(members);
+  std::mutex mutex;
+  wire::TableSums sums;
+  group.run([&](Collective& collective) {
+    std::unique_ptr<Engine> engine;
+    {
+      const std::lock_guard lock(mutex);
+      engine = engine_of(config, shape);
+    }
+    for (unsigned i = 0; i < 3; ++i) step(*engine, collective, {clicks(8, i)}, 8.0 * members);
+    const std::lock_guard lock(mutex);
+    sums = engine->table_sums();
+  });
+  return sums;
+}
+
+TEST(TableSums, EachStepCountsAsRowsOrAsTheWholeTable) {
+  EXPECT_EQ(counted("auto", 2, 5000).as_rows, 3U);
+  EXPECT_EQ(counted("auto", 2, 5000).as_whole, 0U);
+  EXPECT_EQ(counted("auto", 2, 50).as_rows, 0U);
+  EXPECT_EQ(counted("auto", 2, 50).as_whole, 3U);
+  EXPECT_EQ(counted("sparse", 2, 50).as_rows, 3U);
+}
+
+TEST(TableSums, StepsWithoutAChoiceCountAsNeither) {
+  for (const wire::TableSums& sums : {counted("auto", 1, 5000), counted("dense", 2, 5000)}) {
+    EXPECT_EQ(sums.as_rows, 0U);
+    EXPECT_EQ(sums.as_whole, 0U);
+  }
+}
+
 TEST(RowsAreQuicker, WhereTheyAreFewOfTheTable) {
   const auto quicker = [](std::vector<std::uint64_t> counts, std::size_t rows) {
     return rows_are_quicker(counts, rows, 9);

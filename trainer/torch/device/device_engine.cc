@@ -88,6 +88,8 @@ class DeviceEngine final : public Engine {
     return buffers_.reduce(*collective_, weight_);
   }
 
+  [[nodiscard]] wire::TableSums table_sums() const override { return reducer_.table_sums(); }
+
   // The device is not waited for: the next micro-batch comes after the update in its queue.
   void apply(double weight) override {
     timer_.begin();

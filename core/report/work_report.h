@@ -1,0 +1,36 @@
+// The part of a job's report about what a worker's time and steps went to. core/report/job_report.h
+// says how fields are named.
+#pragma once
+
+#include <cstdint>
+
+namespace antdt::report {
+
+// How a worker's wall time was spent, in seconds.
+struct TimeSpent {
+  double compute = 0, data = 0, collective_wait = 0, shard_wait = 0, reconfigure = 0,
+         checkpoint = 0, startup = 0, other = 0;
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("compute", m.compute);
+    v("data", m.data);
+    v("collective_wait", m.collective_wait);
+    v("shard_wait", m.shard_wait);
+    v("reconfigure", m.reconfigure);
+    v("checkpoint", m.checkpoint);
+    v("startup", m.startup);
+    v("other", m.other);
+  }
+};
+
+// In how many steps the gradient of an embedding table was summed over the workers in which form.
+struct EmbeddingSteps {
+  std::uint64_t rows = 0, whole_table = 0;
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("rows", m.rows);
+    v("whole_table", m.whole_table);
+  }
+};
+
+}  // namespace antdt::report

@@ -53,6 +53,10 @@ Result<std::string_view> LineFiles::line(std::uint64_t record) {
   return contents_.line(file_of(record), index_.offsets()[record]);
 }
 
+void LineFiles::expect(std::uint64_t record) const {
+  if (record < records()) contents_.expect(file_of(record), index_.offsets()[record]);
+}
+
 std::string LineFiles::place_of(std::uint64_t record) const {
   return fmt::format("{} at byte {} (record {})", meta().files[file_of(record)].path,
                      index_.offsets()[record], record);

@@ -20,6 +20,8 @@ class LineFiles {
   [[nodiscard]] const IndexMeta& meta() const { return index_.meta(); }
   // The record's line without its end; valid until the next call. For one thread at a time.
   [[nodiscard]] Result<std::string_view> line(std::uint64_t record);
+  // The record's line will be asked for soon.
+  void expect(std::uint64_t record) const;
   // For messages: the file and where in its content the record begins. `record` < records().
   [[nodiscard]] std::string place_of(std::uint64_t record) const;
 

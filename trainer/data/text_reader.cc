@@ -1,6 +1,12 @@
 #include "trainer/data/text_reader.h"
 
 namespace antdt::data {
+namespace {
+
+// Records of a shuffled shard lie apart, so the lines of so many are fetched in advance.
+constexpr std::size_t kAhead = 4;
+
+}  // namespace
 
 TextReader::TextReader(LineFiles lines, std::unique_ptr<RowFormat> format, Labels labels, IdMap ids)
     : lines_(std::move(lines)),
@@ -29,6 +35,7 @@ Status TextReader::read(std::span<const std::uint64_t> record_numbers, Examples&
   out.labels.resize(count);
   out.weights.clear();
   for (std::size_t i = 0; i < count; ++i) {
+    if (i + kAhead < count) lines_.expect(record_numbers[i + kAhead]);
     ANTDT_RETURN_IF_ERROR(decode(record_numbers[i], i, out));
   }
   return {};

@@ -54,6 +54,10 @@ TEST(Features, DenseValuesAreLogarithmsMirroredBelowZero) {
   EXPECT_FLOAT_EQ(dense_value(0), 0.0F);
   EXPECT_FLOAT_EQ(dense_value(99), std::log(100.0F));
   EXPECT_FLOAT_EQ(dense_value(-99), -std::log(100.0F));
+  // Whole or not, small or large, they are those of log1p to the last bit.
+  for (const double number : {1.0, 2.5, 1023.0, 1023.5, 1024.0, 1e6, 1e18}) {
+    EXPECT_EQ(dense_value(number), std::log1p(static_cast<float>(number))) << number;
+  }
 }
 
 TEST(Features, AVocabularyKeepsKeysSeenOftenEnough) {

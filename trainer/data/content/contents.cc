@@ -7,6 +7,9 @@ namespace {
 
 constexpr std::uint64_t kPiece = PointsBuilder::kSpan;
 constexpr std::size_t kPieces = 64;
+// What is fetched of a line in advance: the rest follows in order, which the processor foresees.
+constexpr std::size_t kExpected = 256;
+constexpr std::size_t kCacheLine = 64;
 
 std::string_view without_return(std::string_view line) {
   if (line.ends_with('\r')) line.remove_suffix(1);
@@ -28,6 +31,15 @@ Result<std::string_view> Contents::line(std::size_t number, std::uint64_t offset
   const std::string_view rest =
       of.file.bytes().substr(std::min<std::uint64_t>(offset, of.file.bytes().size()));
   return without_return(rest.substr(0, rest.find('\n')));
+}
+
+void Contents::expect(std::size_t number, std::uint64_t offset) const {
+  const File& of = files_[number];
+  if (of.points.packing != Packing::kPlain || offset >= of.file.bytes().size()) return;
+  const std::string_view begin = of.file.bytes().substr(offset, kExpected);
+  for (std::size_t at = 0; at < begin.size(); at += kCacheLine) {
+    __builtin_prefetch(begin.data() + at);
+  }
 }
 
 Result<std::string_view> Contents::packed_line(std::size_t number, std::uint64_t offset) {

@@ -31,6 +31,8 @@ class Contents {
   // The line at `offset` of file `number`'s content, without its end; valid until the next call.
   // kCorrupt if it lies behind the content, or the file is not what its points say.
   [[nodiscard]] Result<std::string_view> line(std::size_t number, std::uint64_t offset);
+  // That line will be asked for soon: where it is mapped, its memory is fetched meanwhile.
+  void expect(std::size_t number, std::uint64_t offset) const;
 
  private:
   struct File {

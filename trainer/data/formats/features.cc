@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/permutation.h"
@@ -13,11 +14,28 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
+// log1p of the whole numbers below its size: most numbers of clicks are counts, and small.
+using SmallLogarithms = std::array<float, 1024>;
+SmallLogarithms small_logarithms() {
+  SmallLogarithms of{};
+  for (std::size_t i = 0; i < of.size(); ++i) of[i] = std::log1p(static_cast<float>(i));
+  return of;
+}
+
+float log1p_of(double magnitude) {
+  static const SmallLogarithms kSmall = small_logarithms();
+  if (magnitude < static_cast<double>(kSmall.size())) {
+    const auto whole = static_cast<std::size_t>(magnitude);
+    if (static_cast<double>(whole) == magnitude) return kSmall[whole];
+  }
+  return std::log1p(static_cast<float>(magnitude));
+}
+
 }  // namespace
 
 float dense_value(double number) {
   if (std::isnan(number)) return 0;
-  const auto magnitude = std::log1p(static_cast<float>(std::fabs(number)));
+  const float magnitude = log1p_of(std::fabs(number));
   return number < 0 ? -magnitude : magnitude;
 }
 

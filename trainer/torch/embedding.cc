@@ -49,17 +49,19 @@ class EmbeddingRows : public torch::autograd::Function<EmbeddingRows> {
 class FactorizedLookup : public torch::autograd::Function<FactorizedLookup> {
  public:
   static variable_list forward(AutogradContext* context, const Variable& table,
-                               const torch::Tensor& ids) {
+                               const torch::Tensor& ids, const torch::Tensor& beside) {
     const std::int64_t batch = ids.size(0);
     const std::int64_t fields = ids.size(1);
     const std::int64_t width = table.size(1);
     const std::int64_t dim = width - 1;
     torch::Tensor linear = torch::empty({batch});
-    torch::Tensor vectors = torch::empty({batch, fields * dim});
+    const std::int64_t stride = fields * dim + beside.size(1);
+    torch::Tensor vectors = torch::empty({batch, stride});
     torch::Tensor sums = torch::empty({batch, dim});
-    look_up_factorized({.batch = batch, .fields = fields, .dim = dim}, table.data_ptr<float>(),
-                       ids.data_ptr<std::int64_t>(), vectors.data_ptr<float>(),
-                       sums.data_ptr<float>(), linear.data_ptr<float>());
+    look_up_factorized({.batch = batch, .fields = fields, .dim = dim, .stride = stride},
+                       table.data_ptr<float>(), ids.data_ptr<std::int64_t>(),
+                       vectors.data_ptr<float>(), sums.data_ptr<float>(), linear.data_ptr<float>());
+    vectors.narrow(1, fields * dim, beside.size(1)).copy_(beside);
     context->saved_data["ids"] = ids;
     context->saved_data["gradient"] = table.grad();
     context->saved_data["sums"] = sums;
@@ -75,11 +77,14 @@ class FactorizedLookup : public torch::autograd::Function<FactorizedLookup> {
     const torch::Tensor vectors = context->saved_data["vectors"].toTensor();
     const torch::Tensor of_linear = out_gradients[0].contiguous();
     const torch::Tensor of_vectors = out_gradients[1].contiguous();
-    add_factorized_gradients(
-        {.batch = ids.size(0), .fields = ids.size(1), .dim = gradient.size(1) - 1},
-        ids.data_ptr<std::int64_t>(), vectors.data_ptr<float>(), sums.data_ptr<float>(),
-        of_linear.data_ptr<float>(), of_vectors.data_ptr<float>(), gradient.data_ptr<float>());
-    return {Variable(), Variable()};
+    add_factorized_gradients({.batch = ids.size(0),
+                              .fields = ids.size(1),
+                              .dim = gradient.size(1) - 1,
+                              .stride = vectors.size(1)},
+                             ids.data_ptr<std::int64_t>(), vectors.data_ptr<float>(),
+                             sums.data_ptr<float>(), of_linear.data_ptr<float>(),
+                             of_vectors.data_ptr<float>(), gradient.data_ptr<float>());
+    return {Variable(), Variable(), Variable()};
   }
 };
 
@@ -90,12 +95,13 @@ torch::Tensor embedding_rows(const torch::Tensor& table, const torch::Tensor& id
   return EmbeddingRows::apply(table, ids);
 }
 
-FactorizedFields factorized_fields(const torch::Tensor& table, const torch::Tensor& ids) {
+FactorizedFields factorized_fields(const torch::Tensor& table, const torch::Tensor& ids,
+                                   const torch::Tensor& beside) {
   if (!table.is_cpu()) {
     auto [linear, vectors] = tensor_ops::factorized_fields(table, ids);
-    return {std::move(linear), std::move(vectors)};
+    return {std::move(linear), torch::cat({vectors, beside}, 1)};
   }
-  variable_list out = FactorizedLookup::apply(table, ids);
+  variable_list out = FactorizedLookup::apply(table, ids, beside);
   return {out[0], out[1]};
 }
 

@@ -16,12 +16,15 @@ namespace antdt::trainer {
 //   linear: batch; the sum of a row's first-order weights, plus its second-order
 //     interactions sum over pairs f < g of <v_f, v_g>, computed as
 //     (|sum v|^2 - sum |v|^2) / 2 (Rendle, "Factorization machines", ICDM 2010)
-//   vectors: batch x (fields * (width - 1)), the embeddings side by side
+//   vectors: batch x (fields * (width - 1) + n), the embeddings side by side and, behind them,
+//     `beside`, batch x n, which gets no gradient: written there at once, it costs no pass over
+//     the embeddings and their gradients
 struct FactorizedFields {
   torch::Tensor linear;
   torch::Tensor vectors;
 };
 [[nodiscard]] FactorizedFields factorized_fields(const torch::Tensor& table,
-                                                 const torch::Tensor& ids);
+                                                 const torch::Tensor& ids,
+                                                 const torch::Tensor& beside);
 
 }  // namespace antdt::trainer

@@ -60,13 +60,14 @@ TEST_F(Embedding, FactorizedFieldsAreFirstAndSecondOrderTerms) {
   const torch::Tensor v = rows.slice(2, 1);
   const torch::Tensor pairs =
       0.5 * (v.sum(1).square() - v.square().sum(1)).sum(1) + rows.select(2, 0).sum(1);
-  const FactorizedFields got = factorized_fields(table_, ids_);
+  const torch::Tensor beside = torch::randn({6, 2});
+  const FactorizedFields got = factorized_fields(table_, ids_, beside);
   expect_same(torch::cat({got.linear.unsqueeze(1), got.vectors}, 1),
-              torch::cat({pairs.unsqueeze(1), v.flatten(1)}, 1));
+              torch::cat({pairs.unsqueeze(1), v.flatten(1), beside}, 1));
 }
 
 TEST_F(Embedding, AResultThatIsNotUsedContributesNothing) {
-  factorized_fields(table_, ids_).linear.sum().backward();
+  factorized_fields(table_, ids_, torch::empty({6, 0})).linear.sum().backward();
   const torch::Tensor rows = reference_.index({ids_});
   const torch::Tensor v = rows.slice(2, 1);
   (0.5 * (v.sum(1).square() - v.square().sum(1)).sum(1) + rows.select(2, 0).sum(1))

@@ -63,7 +63,7 @@ inline __attribute__((always_inline)) void look_up(const FactorizedShape& shape,
     }
     linear[b] = first_order + 0.5F * interactions;
     ids += shape.fields;
-    vectors += shape.fields * dim;
+    vectors += shape.stride;
     sums += dim;
   }
 }
@@ -74,7 +74,8 @@ inline __attribute__((always_inline)) void add_gradients(const FactorizedShape& 
                                                          const float* of_linear,
                                                          const float* of_vectors, float* of_table) {
   const std::int64_t* const end = ids + shape.batch * shape.fields;
-  for (std::int64_t b = 0; b < shape.batch; ++b, sums += dim) {
+  const std::int64_t beside = shape.stride - shape.fields * dim;
+  for (std::int64_t b = 0; b < shape.batch; ++b, sums += dim, vectors += beside) {
     const float of = of_linear[b];
     for (std::int64_t f = 0; f < shape.fields; ++f, vectors += dim, of_vectors += dim, ++ids) {
       if (end - ids > kAhead) __builtin_prefetch(of_table + ids[kAhead] * (dim + 1), 1);
@@ -84,6 +85,7 @@ inline __attribute__((always_inline)) void add_gradients(const FactorizedShape& 
         row[k + 1] += of_vectors[k] + of * (sums[k] - vectors[k]);
       }
     }
+    of_vectors += beside;
   }
 }
 

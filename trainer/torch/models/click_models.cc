@@ -75,8 +75,8 @@ DeepFm::DeepFm(const kit::Settings& settings, const kit::DataShape& shape) {
 }
 
 torch::Tensor DeepFm::forward(const Batch& batch) {
-  const FactorizedFields fields = factorized_fields(table_, batch.ids);
-  const torch::Tensor deep = deep_->forward(torch::cat({fields.vectors, batch.dense}, 1));
+  const FactorizedFields fields = factorized_fields(table_, batch.ids, batch.dense);
+  const torch::Tensor deep = deep_->forward(fields.vectors);
   return fields.linear + (dense_(batch.dense) + deep).squeeze(1);
 }
 

@@ -14,7 +14,7 @@ namespace antdt::trainer::tensor_ops {
                                                     const torch::Tensor& weight);
 [[nodiscard]] torch::Tensor pairwise_products(const torch::Tensor& vectors);
 
-// The two tensors of FactorizedFields.
+// The two tensors of FactorizedFields, with nothing beside the embeddings.
 struct Factorized {
   torch::Tensor linear, vectors;
 };

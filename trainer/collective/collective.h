@@ -3,6 +3,8 @@
 // One object is one membership: every member calls the same operations with the same sizes in the
 // same order. After any error the object is dead: every further call fails at once, and a new
 // generation needs a new object. Except for abort(), one thread at a time uses it.
+//
+// Some of the members can do operations among themselves (group()), while others do theirs.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +14,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/clock.h"
 #include "core/result.h"
 #include "trainer/collective/device.h"
 #include "trainer/collective/handshake.h"
+#include "trainer/collective/link_ledger.h"
 
 namespace antdt::trainer {
 
@@ -40,6 +44,41 @@ class Collective {
   [[nodiscard]] virtual Status allgather_parts(std::span<const std::size_t> sizes,
                                                std::span<std::byte> all) = 0;
 
+  // Every element becomes the mean over all members, with the same bits on each. Errors as above.
+  [[nodiscard]] Status allreduce_mean(std::span<float> values);
+  [[nodiscard]] Status allreduce_mean(std::span<double> values);
+
+  // Each member sends a part to each, its own included: `sent` are the parts for all members one
+  // after another, by rank, and `sent_sizes` are their bytes; the same for what is received. Sizes
+  // must be agreed in advance (alltoall_sizes), and parts may be empty. Each pair needs a
+  // connection, which is made when it is first used: among very many members, groups of rows and
+  // then of columns need fewer. Errors as above; kUsage if this collective cannot do it.
+  [[nodiscard]] virtual Status alltoall_parts(std::span<const std::size_t> sent_sizes,
+                                              std::span<const std::byte> sent,
+                                              std::span<const std::size_t> received_sizes,
+                                              std::span<std::byte> received);
+  // Tells every member how many bytes it will receive from this one: `sent_sizes` are by rank, and
+  // so is the result.
+  [[nodiscard]] Result<std::vector<std::size_t>> alltoall_sizes(
+      std::span<const std::size_t> sent_sizes);
+
+  // The same operations among some of the members, which all of these call with the same `ranks`:
+  // ascending, with this member's own. The rank of a member in the group is its place among them.
+  // Blocks until the members with which this one exchanges messages are connected, which is at once
+  // if they have been before. Members that have several groups in common must use them in the same
+  // order.
+  //
+  // The group belongs to this membership: it must be destroyed before this object, an error or
+  // abort() of one ends both, and one thread at a time uses both. kIo if a member of the group is
+  // gone; kAborted; kInternal for ranks that are no group, and kUsage if this collective has no
+  // groups (CollectiveOptions::groups), after which it can still be used.
+  [[nodiscard]] virtual Result<std::unique_ptr<Collective>> group(
+      std::span<const std::uint32_t> ranks);
+
+  // What this member exchanged with each other one so far, groups included; ranks are those of the
+  // whole membership. It may outlive this object. Null if this collective does not count.
+  [[nodiscard]] virtual std::shared_ptr<LinkLedger> ledger() const { return nullptr; }
+
   // Bytes along the ring, from each member to the next rank: send_right blocks until they are on
   // their way, receive_left until that many have arrived. Sizes must be agreed in advance. Errors
   // as above. Not for size 1.
@@ -62,6 +101,10 @@ class Collective {
   // members do. From any thread, any number of times.
   virtual void abort() = 0;
 };
+
+// Whether these are a group of `rank` among `size` members; otherwise kInternal.
+[[nodiscard]] Status is_group(std::uint32_t rank, std::uint32_t size,
+                              std::span<const std::uint32_t> ranks);
 
 struct MemberAddress {
   std::string at;       // for tcp: "10.0.0.7:29400"; empty for size 1

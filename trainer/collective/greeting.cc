@@ -36,10 +36,9 @@ Result<std::map<std::uint32_t, Greeting::Met>> Greeting::meet(
   peers_ = peers;
   addresses_ = addresses;
   const MonoTime until = now() + timeout;
-  for (const std::uint32_t peer : peers_) {
-    if (peer > self_.rank) ANTDT_RETURN_IF_ERROR(dial(peer));
-  }
-  while (met_.size() < peers_.size()) {
+  ANTDT_RETURN_IF_ERROR(dial_all());
+  const auto is_missing = [&](std::uint32_t peer) { return !connected_.contains(peer); };
+  while (std::ranges::any_of(peers_, is_missing)) {
     ANTDT_RETURN_IF_ERROR(wait(until));
     ANTDT_RETURN_IF_ERROR(dial_again());
     ANTDT_RETURN_IF_ERROR(accept_some());
@@ -52,11 +51,27 @@ Result<std::map<std::uint32_t, Greeting::Met>> Greeting::meet(
       if (progress == Progress::kMet) {
         const Handshake& member = halves_[i].handshake;
         met_[member.peer()] = {std::move(halves_[i].fd), member.keys()};
+        connected_.insert(member.peer());
       }
       halves_.erase(halves_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
-  return std::move(met_);
+  stop_dialling();
+  return std::exchange(met_, {});
+}
+
+Status Greeting::dial_all() {
+  for (const std::uint32_t peer : peers_) {
+    if (peer > self_.rank || has_met_) ANTDT_RETURN_IF_ERROR(dial(peer));
+  }
+  return {};
+}
+
+// Members that are dialling this one stay, for the next call.
+void Greeting::stop_dialling() {
+  std::erase_if(halves_, [](const Half& half) { return half.dialled; });
+  redials_.clear();
+  has_met_ = true;
 }
 
 Status Greeting::dial(std::uint32_t peer) {
@@ -67,7 +82,9 @@ Status Greeting::dial(std::uint32_t peer) {
     return {};
   }
   ANTDT_TRY(const crypto::Nonce nonce, crypto::random_nonce());
-  halves_.push_back({std::move(*fd), Handshake::dialling(self_, peer, nonce), true});
+  const bool watches = peer < self_.rank;
+  halves_.push_back(
+      {std::move(*fd), Handshake::dialling(self_, peer, nonce), true, false, watches});
   return {};
 }
 
@@ -75,6 +92,7 @@ Status Greeting::dial_again() {
   for (auto& [peer, redial] : redials_) {
     if (redial.at > now()) continue;
     redial.at = MonoTime::max();
+    if (connected_.contains(peer)) continue;
     ANTDT_RETURN_IF_ERROR(dial(peer));
   }
   return {};
@@ -142,7 +160,8 @@ Status Greeting::wait(MonoTime until) {
 std::string Greeting::missing() const {
   std::string text;
   for (const std::uint32_t peer : peers_) {
-    if (!met_.contains(peer)) text += fmt::format("{}{}", text.empty() ? "rank " : ", ", peer);
+    if (!connected_.contains(peer))
+      text += fmt::format("{}{}", text.empty() ? "rank " : ", ", peer);
   }
   return text;
 }
@@ -171,7 +190,7 @@ Status Greeting::say_hello(Half& half) {
     return fail_errno(ErrorKind::kIo, error,
                       fmt::format("connecting to rank {}", half.handshake.peer()));
   }
-  half.said = sends(half.fd, half.handshake.opening());
+  half.said = half.watches || sends(half.fd, half.handshake.opening());
   if (!half.said) std::ignore = on_silence(half, errno);
   return {};
 }
@@ -219,8 +238,10 @@ Result<Greeting::Progress> Greeting::on_state(Half& half, const std::string& rep
 
 // A second hello with the same nonce only repeats what a member has sent.
 bool Greeting::expects(const Handshake& member) {
+  const bool admitted =
+      admits_ == Admits::kAllMembers || std::ranges::find(peers_, member.peer()) != peers_.end();
   return heard_.insert(member.peer_nonce()).second && member.peer() < self_.rank &&
-         !met_.contains(member.peer()) && std::ranges::find(peers_, member.peer()) != peers_.end();
+         !connected_.contains(member.peer()) && admitted;
 }
 
 }  // namespace antdt::trainer

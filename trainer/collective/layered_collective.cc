@@ -16,6 +16,12 @@ LayeredCollective::LayeredCollective(Parts parts)
   if (leads() && groups_.hosts() > 1) {
     leaders_ = std::make_unique<TcpCollective>(links_, groups_.leaders());
   }
+  // A group ends what it knows nothing of.
+  links_->end_together(
+      [host = std::weak_ptr(host_)](const Error& why) {
+        if (const auto group = host.lock()) group->end(why);
+      },
+      [bell = bell_] { bell->abort(); });
 }
 
 std::vector<std::uint32_t> LayeredCollective::tcp_peers(const HostGroups& groups,
@@ -33,10 +39,7 @@ std::vector<std::uint32_t> LayeredCollective::tcp_peers(const HostGroups& groups
   return {peers.begin(), peers.end()};
 }
 
-void LayeredCollective::abort() {
-  bell_->abort();
-  links_->abort();
-}
+void LayeredCollective::abort() { links_->abort(); }  // and the bell with them
 
 Status LayeredCollective::checked(Status status) {
   if (status) return status;
@@ -116,6 +119,27 @@ Status LayeredCollective::gather_over_hosts() {
     if (host != own_host) std::ranges::copy(all.subspan(at, part.size()), part.begin());
   });
   return {};
+}
+
+// ------------------------------------------------------------------- among some
+
+Status LayeredCollective::alltoall_parts(std::span<const std::size_t> sent_sizes,
+                                         std::span<const std::byte> sent,
+                                         std::span<const std::size_t> received_sizes,
+                                         std::span<std::byte> received) {
+  if (!all_) {
+    std::vector<std::uint32_t> ranks(size());
+    std::iota(ranks.begin(), ranks.end(), 0U);
+    all_.emplace(links_, std::move(ranks));
+  }
+  return all_->alltoall_parts(sent_sizes, sent, received_sizes, received);
+}
+
+Result<std::unique_ptr<Collective>> LayeredCollective::group(std::span<const std::uint32_t> ranks) {
+  ANTDT_RETURN_IF_ERROR(is_group(rank_, size(), ranks));
+  std::vector<std::uint32_t> members(ranks.begin(), ranks.end());
+  ANTDT_RETURN_IF_ERROR(links_->reach(TcpCollective::peers_among(rank_, members)));
+  return std::make_unique<TcpCollective>(links_, std::move(members));
 }
 
 // ------------------------------------------------------------------- along the ring

@@ -49,6 +49,15 @@ class LayeredCollective final : public Collective, private Neighbours {
   [[nodiscard]] Status allreduce_sum(std::span<double> values) override;
   [[nodiscard]] Status allgather_parts(std::span<const std::size_t> sizes,
                                        std::span<std::byte> all) override;
+  // Over tcp, also between members of one host: their memory is divided among all of them.
+  [[nodiscard]] Status alltoall_parts(std::span<const std::size_t> sent_sizes,
+                                      std::span<const std::byte> sent,
+                                      std::span<const std::size_t> received_sizes,
+                                      std::span<std::byte> received) override;
+  // Its operations go over tcp, also between members of one host.
+  [[nodiscard]] Result<std::unique_ptr<Collective>> group(
+      std::span<const std::uint32_t> ranks) override;
+  [[nodiscard]] std::shared_ptr<LinkLedger> ledger() const override { return links_->ledger(); }
   [[nodiscard]] Status send_right(std::span<const std::byte> bytes) override;
   [[nodiscard]] Status receive_left(std::span<std::byte> bytes) override;
   [[nodiscard]] Result<std::optional<Duration>> measure_hop() override;
@@ -70,10 +79,11 @@ class LayeredCollective final : public Collective, private Neighbours {
   [[nodiscard]] Status checked(Status status);
 
   const HostGroups groups_;
-  const std::unique_ptr<shm::HostGroup> host_;
+  const std::shared_ptr<shm::HostGroup> host_;
   const std::shared_ptr<shm::Bell> bell_;
   const std::shared_ptr<TcpLinks> links_;
   const std::uint32_t rank_;
+  std::optional<TcpCollective> all_;        // all members over tcp, for all-to-all exchanges
   std::unique_ptr<TcpCollective> leaders_;  // only if this member leads one of several hosts
   // Where the parts of what is gathered belong: by rank, and of the members of this host by index.
   std::vector<std::span<std::byte>> parts_, parts_here_;

@@ -29,6 +29,9 @@ struct CollectiveOptions {
   // large checkpoint; the job daemon knows whether that makes progress, and releases them if it
   // does not.
   Duration operation_timeout = std::chrono::hours(24);
+  // Whether members may be connected after the group was formed, which Collective::group() and
+  // alltoall_parts() need. The member then listens on its port as long as the group exists.
+  bool groups = false;
   // Fault injection: how much longer a message of `bytes` bytes takes. Called from any thread.
   std::function<Duration(std::size_t bytes)> send_delay = {};
   Backend backend = Backend::kTcp;

@@ -94,6 +94,7 @@ class Builder final : public CollectiveBuilder {
       ANTDT_TRY(auto mates, local_->meeting.meet(
                                 {here_key, rank, links_->size(), options_.encrypt}, here, names,
                                 {options_.connect_timeout, options_.operation_timeout}));
+      mates->count_in(links_->ledger());
       parts.host = std::make_unique<shm::HostGroup>(std::move(mates), options_.send_delay);
     }
     ANTDT_RETURN_IF_ERROR(connect_links(LayeredCollective::tcp_peers(groups, rank), members, key));

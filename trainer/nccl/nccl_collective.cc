@@ -84,6 +84,19 @@ class Delegating : public Collective {
   [[nodiscard]] Result<std::optional<Duration>> measure_hop() override {
     return host_->measure_hop();
   }
+  [[nodiscard]] Status alltoall_parts(std::span<const std::size_t> sent_sizes,
+                                      std::span<const std::byte> sent,
+                                      std::span<const std::size_t> received_sizes,
+                                      std::span<std::byte> received) override {
+    return host_->alltoall_parts(sent_sizes, sent, received_sizes, received);
+  }
+  [[nodiscard]] Result<std::unique_ptr<Collective>> group(
+      std::span<const std::uint32_t> ranks) override {
+    return host_->group(ranks);
+  }
+  [[nodiscard]] std::shared_ptr<trainer::LinkLedger> ledger() const override {
+    return host_->ledger();
+  }
 
  protected:
   const std::shared_ptr<Collective> host_;

@@ -145,7 +145,11 @@ Status HostGroup::sum_at_once(std::span<T> values, For whom) {
     ANTDT_RETURN_IF_ERROR(await_staged(chunk));
     for (std::uint32_t m = 0; m < size(); ++m) ANTDT_RETURN_IF_ERROR(check(m, chunk, bytes));
     add_up(chunk, 0, values, false);
+    for_others([&](std::uint32_t m) { mates_->received(m, bytes); });
   }
+  for_others([&](std::uint32_t m) {
+    if (whom == For::kAll || m == 0) mates_->sent(m, bytes);
+  });
   done(chunk);
   return mates_->alive();
 }
@@ -185,6 +189,11 @@ Status HostGroup::sum_by_slices(std::span<T> values, For whom) {
     }
     const Slice slice = slice_of<T>(part(i).size(), self(), size());
     add_up(chunk, slice.first, part(i).subspan(slice.first, slice.count), true);
+    for_others([&](std::uint32_t m) {
+      mates_->received(m, slice.count * sizeof(T));
+      mates_->sent(m, slice_of<T>(part(i).size(), m, size()).count * sizeof(T));  // what m adds up
+      if (whom == For::kAll || m == 0) mates_->sent(m, slice.count * sizeof(T));  // and the sums
+    });
     mates_->post(mates_->words(self()).reduced, chunk + 1);
     return {};
   };
@@ -197,6 +206,7 @@ Status HostGroup::sum_by_slices(std::span<T> values, For whom) {
         const std::uint32_t m = (self() + n) % size();  // not all from the same member at once
         const Slice slice = slice_of<T>(part(i).size(), m, size());
         copy<T>(in_slot(m, i, slice), part(i).subspan(slice.first, slice.count));
+        mates_->received(m, slice.count * sizeof(T));
       }
     }
     done(chunk);
@@ -252,6 +262,7 @@ Status HostGroup::gather(std::span<const std::span<std::byte>> parts) {
     write(memory.slot(self(), first_chunk + i), own);
     copied(first_chunk + i, own.size(), began);
     staged(first_chunk + i, parts[self()].size(), own.size());
+    for_others([&](std::uint32_t m) { mates_->sent(m, own.size()); });
     return {};
   };
   const auto collect = [&](std::uint64_t i) -> Status {
@@ -265,6 +276,7 @@ Status HostGroup::gather(std::span<const std::span<std::byte>> parts) {
       if (into.empty()) continue;
       ANTDT_RETURN_IF_ERROR(check(m, chunk, parts[m].size()));
       copy<std::byte>(memory.slot(m, chunk).first(into.size()), into);
+      mates_->received(m, into.size());
     }
     done(chunk);
     return {};
@@ -284,6 +296,7 @@ Status HostGroup::send(Side side, std::uint32_t to, std::span<const std::byte> b
   const MessageHeader header{bytes.size(), sent_[at(side)].messages++};
   ANTDT_RETURN_IF_ERROR(push(side, to, std::as_bytes(std::span(&header, 1))));
   ANTDT_RETURN_IF_ERROR(push(side, to, bytes));
+  mates_->sent(to, bytes.size());
   return mates_->alive();
 }
 
@@ -300,6 +313,7 @@ Status HostGroup::receive(Side side, std::uint32_t from, std::span<std::byte> by
         ErrorKind::kCorrupt);
   }
   ANTDT_RETURN_IF_ERROR(pull(side, from, bytes));
+  mates_->received(from, bytes.size());
   return mates_->alive();
 }
 

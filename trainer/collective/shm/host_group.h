@@ -80,6 +80,13 @@ class HostGroup {
   template <class T>
   void add_up(std::uint64_t chunk, std::size_t first, std::span<T> values, bool publish);
 
+  // Calls f(m) for each other member.
+  template <class F>
+  void for_others(F f) const {
+    for (std::uint32_t m = 0; m < size(); ++m) {
+      if (m != self()) f(m);
+    }
+  }
   [[nodiscard]] Status begin();
   // Copies into a slot of this member, as fast as the others' cores let it.
   void write(std::span<std::byte> slot, std::span<const std::byte> bytes) const;

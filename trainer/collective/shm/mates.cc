@@ -65,7 +65,10 @@ Status Mates::sleep_until(std::uint32_t member, const Reaches& reaches) {
         return die(fmt::format("rank {} has closed the connection", rank_of(other)));
       }
     }
-    ANTDT_RETURN_IF_ERROR(sleep());
+    const MonoTime began = std::chrono::steady_clock::now();
+    const Status slept = sleep();
+    if (ledger_) ledger_->waited(rank_of(member), std::chrono::steady_clock::now() - began);
+    ANTDT_RETURN_IF_ERROR(slept);
   }
   sleeps_for.store(0);
   return {};

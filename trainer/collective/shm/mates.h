@@ -19,6 +19,7 @@
 #include "core/clock.h"
 #include "core/os/owned_fd.h"
 #include "core/result.h"
+#include "trainer/collective/link_ledger.h"
 #include "trainer/collective/shm/bell.h"
 #include "trainer/collective/shm/shared_memory.h"
 
@@ -48,6 +49,14 @@ class Mates {
   [[nodiscard]] std::uint32_t rank_of(std::uint32_t member) const { return mates_[member].rank; }
   [[nodiscard]] const SharedMemory& memory() const { return memory_; }
   [[nodiscard]] Words& words(std::uint32_t member) const { return memory_.words(member); }
+  // Counts what is exchanged, by rank, and the time that this member sleeps.
+  void count_in(std::shared_ptr<LinkLedger> ledger) { ledger_ = std::move(ledger); }
+  void sent(std::uint32_t member, std::size_t bytes) const {
+    if (ledger_ && bytes > 0) ledger_->sent(rank_of(member), bytes);
+  }
+  void received(std::uint32_t member, std::size_t bytes) const {
+    if (ledger_ && bytes > 0) ledger_->received(rank_of(member), bytes);
+  }
   [[nodiscard]] const std::atomic<bool>& aborted() const { return bell_->aborted; }
 
   // Stores the value, and wakes the members that sleep until this one has done something.
@@ -100,8 +109,9 @@ class Mates {
   const SharedMemory memory_;
   const std::shared_ptr<Bell> bell_;
   const Waiting waiting_;
-  OwnedFd events_;     // an epoll of the bell and all connections
-  std::string death_;  // why it is dead; empty while it is alive
+  std::shared_ptr<LinkLedger> ledger_;  // null: nothing is counted
+  OwnedFd events_;                      // an epoll of the bell and all connections
+  std::string death_;                   // why it is dead; empty while it is alive
   ErrorKind death_kind_ = ErrorKind::kIo;
 };
 

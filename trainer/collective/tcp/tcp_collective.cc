@@ -47,21 +47,9 @@ Status TcpCollective::has_neighbour() const {
   return fail(ErrorKind::kInternal, "a group of one member has no neighbour to pass bytes to");
 }
 
-Status TcpCollective::alone() const {
-  if (!aborted_) return {};
-  return fail(ErrorKind::kAborted, "the collective of rank {} was aborted", links_->rank());
-}
-
-template <class T>
-std::span<T> TcpCollective::staging(std::size_t count) {
-  const std::size_t words = (count * sizeof(T) + sizeof(double) - 1) / sizeof(double);
-  if (staging_.size() < words) staging_.resize(words);
-  return {reinterpret_cast<T*>(staging_.data()), count};
-}
-
 template <class T>
 Status TcpCollective::sum(std::span<T> values) {
-  if (size() == 1) return alone();
+  if (size() == 1) return links_->alive();
   if (values.empty()) return {};
   return doubling_is_quicker(size(), values.size_bytes()) ? sum_by_doubling(values)
                                                           : sum_around_the_ring(values);
@@ -143,7 +131,7 @@ Status TcpCollective::allgather_parts(std::span<const std::size_t> sizes,
     return fail(ErrorKind::kInternal, "cannot gather {} parts of {} bytes of {} members into {}",
                 sizes.size(), total, size(), all.size());
   }
-  if (size() == 1) return alone();
+  if (size() == 1) return links_->alive();
   begins_.assign(1, 0);
   std::inclusive_scan(sizes.begin(), sizes.end(), std::back_inserter(begins_));
   for (const GatherRound& round : gathering_) {
@@ -155,6 +143,64 @@ Status TcpCollective::allgather_parts(std::span<const std::size_t> sizes,
     }));
   }
   return links_->flush();
+}
+
+namespace {
+
+std::vector<std::uint32_t> without(std::uint32_t rank, std::vector<std::uint32_t> members) {
+  std::erase(members, rank);
+  return members;
+}
+
+// `place` is the place of a part among parts of these sizes.
+template <class Byte>
+std::span<Byte> part_of(std::span<Byte> all, std::span<const std::size_t> sizes,
+                        std::size_t place) {
+  const auto before = sizes.first(place);
+  return all.subspan(std::reduce(before.begin(), before.end()), sizes[place]);
+}
+
+}  // namespace
+
+// In round k each member sends to the one k places after it, so none gets the parts of several at
+// once as long as all are equally fast.
+Status TcpCollective::alltoall_parts(std::span<const std::size_t> sent_sizes,
+                                     std::span<const std::byte> sent,
+                                     std::span<const std::size_t> received_sizes,
+                                     std::span<std::byte> received) {
+  const bool fits = sent_sizes.size() == size() && received_sizes.size() == size() &&
+                    std::reduce(sent_sizes.begin(), sent_sizes.end()) <= sent.size() &&
+                    std::reduce(received_sizes.begin(), received_sizes.end()) <= received.size() &&
+                    sent_sizes[rank_] == received_sizes[rank_];
+  if (!fits) {
+    return fail(ErrorKind::kInternal,
+                "cannot exchange {} parts for {} parts among {} members: they do not fit the "
+                "{} and {} bytes of memory, or the own part",
+                sent_sizes.size(), received_sizes.size(), size(), sent.size(), received.size());
+  }
+  ANTDT_RETURN_IF_ERROR(links_->reach(without(links_->rank(), members_)));
+  std::ranges::copy(part_of(sent, sent_sizes, rank_),
+                    part_of(received, received_sizes, rank_).begin());
+  for (std::uint32_t distance = 1; distance < size(); ++distance) {
+    const std::uint32_t to = (rank_ + distance) % size();
+    const std::uint32_t from = (rank_ + size() - distance) % size();
+    if (sent_sizes[to] > 0) {
+      ANTDT_RETURN_IF_ERROR(links_->send(members_[to], part_of(sent, sent_sizes, to)));
+    }
+    if (received_sizes[from] > 0) {
+      ANTDT_RETURN_IF_ERROR(
+          links_->receive(members_[from], part_of(received, received_sizes, from)));
+    }
+  }
+  return links_->flush();
+}
+
+Result<std::unique_ptr<Collective>> TcpCollective::group(std::span<const std::uint32_t> ranks) {
+  ANTDT_RETURN_IF_ERROR(is_group(rank_, size(), ranks));
+  std::vector<std::uint32_t> members;
+  for (const std::uint32_t rank : ranks) members.push_back(members_[rank]);
+  ANTDT_RETURN_IF_ERROR(links_->reach(peers_among(links_->rank(), members)));
+  return std::make_unique<TcpCollective>(links_, std::move(members));
 }
 
 Status TcpCollective::send_right(std::span<const std::byte> bytes) {

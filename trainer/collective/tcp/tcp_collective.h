@@ -1,12 +1,12 @@
 // The collective operations over tcp connections between members.
 //
 // A member is connected to the ranks at distances of 1, 2, 4, ... on both sides; there is no store
-// and no full mesh. Large sums go around the ring, which sends the fewest bytes. Small sums, and
-// gathering, use doubling distances, which takes the fewest rounds
-// (trainer/collective/tcp/rounds.h).
+// and no full mesh. A group of members is another such object over the same connections, of which
+// those that are missing are made when the group is; an all-to-all exchange connects the rest.
+// Large sums go around the ring, which sends the fewest bytes. Small sums, and gathering, use
+// doubling distances, which takes the fewest rounds (trainer/collective/tcp/rounds.h).
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -38,14 +38,18 @@ class TcpCollective final : public Collective, private Neighbours {
   [[nodiscard]] std::uint32_t size() const override {
     return static_cast<std::uint32_t>(members_.size());
   }
-  void abort() override {
-    aborted_ = true;
-    links_->abort();
-  }
+  void abort() override { links_->abort(); }
   [[nodiscard]] Status allreduce_sum(std::span<float> values) override;
   [[nodiscard]] Status allreduce_sum(std::span<double> values) override;
   [[nodiscard]] Status allgather_parts(std::span<const std::size_t> sizes,
                                        std::span<std::byte> all) override;
+  [[nodiscard]] Status alltoall_parts(std::span<const std::size_t> sent_sizes,
+                                      std::span<const std::byte> sent,
+                                      std::span<const std::size_t> received_sizes,
+                                      std::span<std::byte> received) override;
+  [[nodiscard]] Result<std::unique_ptr<Collective>> group(
+      std::span<const std::uint32_t> ranks) override;
+  [[nodiscard]] std::shared_ptr<LinkLedger> ledger() const override { return links_->ledger(); }
   [[nodiscard]] Status send_right(std::span<const std::byte> bytes) override;
   [[nodiscard]] Status receive_left(std::span<std::byte> bytes) override;
   [[nodiscard]] Result<std::optional<Duration>> measure_hop() override;
@@ -56,7 +60,6 @@ class TcpCollective final : public Collective, private Neighbours {
   [[nodiscard]] Status receive_from(Side side, std::span<std::byte> bytes) override;
   [[nodiscard]] std::uint32_t neighbour(Side side) const;  // its rank of the links
   [[nodiscard]] Status has_neighbour() const;
-  [[nodiscard]] Status alone() const;
   template <class T>
   [[nodiscard]] Status sum(std::span<T> values);
   template <class T>
@@ -68,7 +71,9 @@ class TcpCollective final : public Collective, private Neighbours {
   [[nodiscard]] Status receive_and_add(std::uint32_t from, std::span<T> values);
   // A buffer for so many values, which is reused.
   template <class T>
-  [[nodiscard]] std::span<T> staging(std::size_t count);
+  [[nodiscard]] std::span<T> staging(std::size_t count) const {
+    return {reinterpret_cast<T*>(links_->staging(count * sizeof(T)).data()), count};
+  }
   // Calls f for each run of `blocks` in memory that has any bytes: one run, or two if the blocks
   // wrap around.
   template <class F>
@@ -79,8 +84,6 @@ class TcpCollective final : public Collective, private Neighbours {
   const std::uint32_t rank_;
   const DoublingPlan doubling_;
   const std::vector<GatherRound> gathering_;
-  std::atomic<bool> aborted_ = false;
-  std::vector<double> staging_;
   std::vector<std::size_t> begins_;  // begin of each rank's part in what is gathered, and the end
 };
 

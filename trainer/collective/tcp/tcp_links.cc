@@ -12,7 +12,6 @@
 
 #include "core/check.h"
 #include "core/os/net.h"
-#include "trainer/collective/greeting.h"
 #include "trainer/collective/send_delay.h"
 
 namespace antdt::trainer {
@@ -40,10 +39,12 @@ TcpLinks::TcpLinks(std::uint32_t rank, std::uint32_t size, const CollectiveOptio
     : rank_(rank),
       size_(size),
       encrypt_(options.encrypt),
+      groups_(options.groups),
       connect_timeout_(options.connect_timeout),
       operation_timeout_(options.operation_timeout),
       send_delay_(options.send_delay),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      ledger_(std::make_shared<LinkLedger>(size)) {}
 
 Status TcpLinks::open(const CollectiveOptions& options) {
   if (!wake_.is_open()) return fail_errno(ErrorKind::kIo, errno, "making an eventfd");
@@ -87,21 +88,54 @@ Status TcpLinks::connect(const std::vector<std::uint32_t>& peers,
   if (addresses.size() != size_) {
     return die(fmt::format("{} addresses came for them", addresses.size()));
   }
-  Greeting greeting({key, rank_, size_, encrypt_}, listener_, wake_);
-  auto connected = greeting.meet(peers, addresses, connect_timeout_);
-  listener_.close();
+  addresses_.assign(addresses.begin(), addresses.end());
+  greeting_.emplace(Handshake::Self{key, rank_, size_, encrypt_}, listener_, wake_,
+                    start_to_connect,
+                    groups_ ? Greeting::Admits::kAllMembers : Greeting::Admits::kPeers);
+  auto connected = greeting_->meet(peers, addresses_, connect_timeout_);
   if (!connected) {
     static_cast<void>(die(connected.error().message));
     if (aborted_) return alive();
     return tl::unexpected(connected.error());
   }
-  for (auto& [peer, met] : *connected) {
+  if (!groups_) {
+    greeting_.reset();
+    listener_.close();
+  }
+  adopt(std::move(*connected));
+  return {};
+}
+
+// Others may be ahead of this member by hours, or behind it: the time is that of an operation.
+Status TcpLinks::reach(const std::vector<std::uint32_t>& peers) {
+  ANTDT_RETURN_IF_ERROR(alive());
+  if (!groups_) {
+    return fail(ErrorKind::kUsage,
+                "rank {} of {} connects no further members: its collective was made without groups "
+                "(CollectiveOptions::groups)",
+                rank_, size_);
+  }
+  std::vector<std::uint32_t> missing;
+  std::ranges::copy_if(peers, std::back_inserter(missing),
+                       [&](std::uint32_t peer) { return !is_connected_to(peer); });
+  if (missing.empty()) return {};
+  auto connected = greeting_->meet(missing, addresses_, operation_timeout_);
+  if (!connected) return die(connected.error().message, connected.error().kind);
+  adopt(std::move(*connected));
+  return {};
+}
+
+void TcpLinks::adopt(std::map<std::uint32_t, Greeting::Met> met_by_rank) {
+  for (auto& [peer, met] : met_by_rank) {
     const int on = 1;
     // A small message must not wait for the acknowledgement of the previous one.
     setsockopt(met.fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     links_.emplace_back(peer, std::move(met.fd), encrypt_ ? &met.keys : nullptr);
   }
-  return {};
+}
+
+bool TcpLinks::is_connected_to(std::uint32_t peer) const {
+  return std::ranges::any_of(links_, [&](const TcpLink& link) { return link.peer() == peer; });
 }
 
 TcpLink& TcpLinks::link_to(std::uint32_t peer) {
@@ -113,8 +147,15 @@ TcpLink& TcpLinks::link_to(std::uint32_t peer) {
 
 Status TcpLinks::send(std::uint32_t to, std::span<const std::byte> bytes) {
   ANTDT_RETURN_IF_ERROR(alive());
-  if (send_delay_) hold_back(send_delay_(bytes.size()), aborted_);
+  if (send_delay_) {
+    if (const Duration delay = send_delay_(bytes.size()); delay > Duration{}) {
+      const MonoTime began = std::chrono::steady_clock::now();
+      hold_back(delay, aborted_);
+      ledger_->waited(to, std::chrono::steady_clock::now() - began);
+    }
+  }
   TcpLink& link = link_to(to);
+  ledger_->sent(to, bytes.size());
   link.queue(bytes);
   return write(link);
 }
@@ -131,21 +172,32 @@ Status TcpLinks::receive(std::uint32_t from, std::span<std::byte> bytes) {
   while (true) {
     auto whole = link.read();
     if (!whole) return die(whole.error().message, whole.error().kind);
-    if (*whole) return alive();
-    ANTDT_RETURN_IF_ERROR(wait(&link));
+    if (*whole) break;
+    ANTDT_RETURN_IF_ERROR(wait(&link, from));
   }
+  ledger_->received(from, bytes.size());
+  return alive();
 }
 
 Status TcpLinks::flush() {
   ANTDT_RETURN_IF_ERROR(alive());
   const auto waits = [](const TcpLink& link) { return link.waits_to_write(); };
-  while (std::any_of(links_.begin(), links_.end(), waits)) {
-    ANTDT_RETURN_IF_ERROR(wait(nullptr));
+  while (true) {
+    const auto first = std::ranges::find_if(links_, waits);
+    if (first == links_.end()) break;
+    ANTDT_RETURN_IF_ERROR(wait(nullptr, first->peer()));
   }
   return {};
 }
 
-Status TcpLinks::wait(const TcpLink* reading) {
+Status TcpLinks::wait(const TcpLink* reading, std::uint32_t peer) {
+  const MonoTime began = std::chrono::steady_clock::now();
+  Status status = poll_once(reading);
+  ledger_->waited(peer, std::chrono::steady_clock::now() - began);
+  return status;
+}
+
+Status TcpLinks::poll_once(const TcpLink* reading) {
   polled_.assign(1, {wake_.get(), POLLIN, 0});
   for (const TcpLink& link : links_) {
     const int events = (&link == reading ? POLLIN : 0) | (link.waits_to_write() ? POLLOUT : 0);
@@ -165,16 +217,27 @@ Status TcpLinks::die(std::string cause, ErrorKind kind) {
   if (death_.empty()) {
     death_ = std::move(cause);
     death_kind_ = kind;
-    links_.clear();
-    listener_.close();
+    close();
+    if (on_death_) on_death_(Error{death_kind_, death_});
   }
   return alive();
 }
 
+void TcpLinks::close() {
+  links_.clear();
+  greeting_.reset();
+  listener_.close();
+}
+
+std::span<double> TcpLinks::staging(std::size_t bytes) {
+  const std::size_t words = (bytes + sizeof(double) - 1) / sizeof(double);
+  if (staging_.size() < words) staging_.resize(words);
+  return std::span(staging_).first(words);
+}
+
 Status TcpLinks::alive() {
   if (aborted_) {
-    links_.clear();
-    listener_.close();
+    close();
     return fail(ErrorKind::kAborted, "the collective of rank {} was aborted", rank_);
   }
   if (death_.empty()) return {};
@@ -185,6 +248,7 @@ void TcpLinks::abort() {
   aborted_ = true;
   const std::uint64_t one = 1;
   static_cast<void>(!::write(wake_.get(), &one, sizeof(one)));
+  if (on_abort_) on_abort_();
 }
 
 }  // namespace antdt::trainer

@@ -47,6 +47,7 @@ TRAINER_ARROWS = {
     "client": {"client"},
     "data": {"client", "data"},
     "ps": {"ps"},
+    "sync": {"sync"},
     "ps_link": {"ps", "ps_link"},
     "injected": {"injected"},
     "worker": {"client", "ps", "worker"},
@@ -62,7 +63,7 @@ LIBRARIES = {
 }
 
 # Code that decides has no second thread.
-PURE = ("ctl/", "shard_server/", "sim/", "trainer/ps/", "trainer/worker/",
+PURE = ("ctl/", "shard_server/", "sim/", "trainer/ps/", "trainer/sync/", "trainer/worker/",
         "tests/ctl/", "tests/shard_server/", "tests/sim/")
 THREADS = re.compile(r"^(thread|mutex|shared_mutex|atomic|condition_variable|future|semaphore|barrier|"
                      r"latch|stop_token|execution|pthread\.h|threads\.h)$")

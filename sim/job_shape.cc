@@ -35,6 +35,16 @@ void draw_servers(DrawnJob& job, const Options& options) {
   shape.backups = rng.chance(0.3) ? static_cast<std::uint32_t>(rng.between(1, 2)) : 0;
 }
 
+// Half of the jobs with a collective share their steps, some in several small groups.
+void draw_sharing(JobShape& shape, const Options& options) {
+  constexpr std::uint64_t kOwn = 0x54a7e;
+  Rng rng(options.seed ^ kOwn);
+  const bool wanted = rng.chance(0.5);
+  if (shape.servers > 0 || options.faults.program_skips || !wanted) return;
+  shape.sharing.emplace();
+  shape.sharing->group = static_cast<std::uint32_t>(rng.between(2, 8));
+}
+
 }  // namespace
 
 worker::WorkerConfig JobShape::worker_config(Member member, std::uint32_t pid) const {
@@ -43,6 +53,7 @@ worker::WorkerConfig JobShape::worker_config(Member member, std::uint32_t pid) c
   config.join.pid = pid;
   config.join.data = data();
   config.eval_batch = kEvalBatch;
+  config.sharing = sharing;
   return config;
 }
 
@@ -59,6 +70,7 @@ DrawnJob draw_job(Rng& rng, const Options& options) {
   job.workers = static_cast<std::uint32_t>(rng.between(3, 8));
   if (options.workers > 0) job.workers = options.workers;
   draw_servers(job, options);
+  draw_sharing(shape, options);
   if (options.faults.program_skips) shape.program_skips_one_in = 16;
   return job;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/delivery.h"
@@ -29,8 +30,9 @@ struct JobShape {
   std::uint32_t backups = 0;
   std::uint32_t replicas = 1;  // processes of each server
   Delivery delivery = Delivery::kExactlyOnce;
-  std::uint32_t program_skips_one_in = 0;  // of the records; 0: of none
-  std::string fingerprint = "f";           // of the data that a worker finds on its host
+  std::optional<worker::sharing::ShareRules> sharing = {};  // members share their steps
+  std::uint32_t program_skips_one_in = 0;                   // of the records; 0: of none
+  std::string fingerprint = "f";  // of the data that a worker finds on its host
   [[nodiscard]] wire::DataIdentity data() const {
     return {train_records, eval_records, fingerprint, "the data " + fingerprint};
   }

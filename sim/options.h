@@ -34,6 +34,7 @@ enum class Sabotage {
   kStayPaused,    // the daemon does not notice that the disk has room again
   kLieAboutData,  // a worker with other data reports the launcher's data
   kSayNoBytes,    // a worker does not report the progress of its checkpoint
+  kComputeTwice,  // a desk of shared steps hands a record to two members
 };
 
 // How the workers of a job are synchronised.

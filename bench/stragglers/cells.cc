@@ -11,7 +11,9 @@
 namespace antdt::stragglers {
 namespace {
 
-const std::vector<std::string> kSolutions = {"none", "dds", "backup-workers", "lb-bsp", "nd", "dd"};
+const std::vector<std::string> kSolutions = {
+    "none", "dds", "backup-workers", "lb-bsp", "nd", "dd", "none+share", "nd+share", "dd+share"};
+constexpr std::string_view kShare = "+share";  // behind a solution: steps are shared
 
 // With --quick: the solutions whose difference the situation shows.
 std::vector<std::string> telling(const std::string& situation) {
@@ -22,6 +24,17 @@ std::vector<std::string> telling(const std::string& situation) {
   return {"none", "nd"};
 }
 
+bool shares(const std::string& solution) { return solution.ends_with(kShare); }
+
+std::string without_share(const std::string& solution) {
+  return solution.substr(0, solution.size() - (shares(solution) ? kShare.size() : 0));
+}
+
+// As a part of a job's name.
+std::string named(const std::string& solution) {
+  return without_share(solution) + (shares(solution) ? "-share" : "");
+}
+
 bool equal_parts(const std::string& solution) {
   return solution == "none" || solution == "dds" || solution == "backup-workers";
 }
@@ -30,6 +43,9 @@ std::string why_not(const Situation& situation, const std::string& solution) {
   if (!situation.lacks.empty()) return situation.lacks;
   if (solution == "backup-workers" && situation.sync == "allreduce") {
     return "a sum over all workers waits for all of them: backup workers need sync = \"ps-bsp\"";
+  }
+  if (shares(solution) && situation.sync != "allreduce") {
+    return "steps are shared under sync = \"allreduce\"";
   }
   return "";
 }
@@ -183,6 +199,7 @@ model = "emulated"
 sync = "{}"
 [control]
 solution = "{}"
+share_steps = {}
 transient_window = {}
 persistent_window = {}
 allow = ["kill-restart"]
@@ -192,9 +209,9 @@ every = "0s"
 noise = {:.3f}
 parameters = {}
 )",
-      s.what, s.name, cell.solution, seed, s.workers, places, records, s.global_batch,
-      servers ? "size" : "both", s.sync, cell.solution, ms(windows.transient),
-      ms(windows.persistent), s.emulation.noise, s.emulation.parameters);
+      s.what, s.name, named(cell.solution), seed, s.workers, places, records, s.global_batch,
+      servers ? "size" : "both", s.sync, without_share(cell.solution), shares(cell.solution),
+      ms(windows.transient), ms(windows.persistent), s.emulation.noise, s.emulation.parameters);
   for (const drill::Device& device : s.emulation.devices) text += device_toml(device);
   for (const drill::Rule& rule : s.rules) text += rule_toml(rule);
   return text;

@@ -117,6 +117,15 @@ void Ring::arrive(std::size_t rank, std::uint64_t wait) {
   received(from.offered);
 }
 
+ShareTable& Ring::table(std::size_t rank, const worker::sharing::ShareRules& rules) {
+  const auto group = worker::sharing::group_of(static_cast<std::uint32_t>(rank),
+                                               static_cast<std::uint32_t>(size()), rules);
+  const auto passes = [this, begin = group.begin](std::uint32_t member) {
+    return !members_[begin].left && runs_(begin) && reaches_(begin, begin + member);
+  };
+  return tables_.try_emplace(group.begin, world_, group, rules, passes).first->second;
+}
+
 void Ring::leave(std::size_t rank, bool silently) {
   Participant& me = members_[rank];
   if (me.left) return;

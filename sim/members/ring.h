@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/members/share_table.h"
 #include "sim/model.h"
 #include "sim/world.h"
 #include "trainer/worker/member/heal_plan.h"
@@ -53,10 +54,13 @@ class Ring {
     std::function<bool(std::size_t rank, std::size_t from)> state;
   };
 
-  Ring(World& world, std::size_t size, Reaches reaches, Withheld withheld = {})
+  // Whether a member's process runs now.
+  using Runs = std::function<bool(std::size_t)>;
+  Ring(World& world, std::size_t size, Reaches reaches, Runs runs, Withheld withheld = {})
       : world_(world),
         members_(size),
         reaches_(std::move(reaches)),
+        runs_(std::move(runs)),
         withheld_(std::move(withheld)) {}
 
   // A member waits for at most one thing at a time.
@@ -69,6 +73,9 @@ class Ring {
   // The member waits no longer, and others may not get what they wait for. `silently`: they are not
   // told.
   void leave(std::size_t rank, bool silently);
+
+  // The desk of the group of this member.
+  [[nodiscard]] ShareTable& table(std::size_t rank, const worker::sharing::ShareRules& rules);
 
   [[nodiscard]] std::size_t size() const { return members_.size(); }
 
@@ -106,8 +113,10 @@ class Ring {
   Life life_;
   std::vector<Participant> members_;
   Reaches reaches_;
+  Runs runs_;
   Withheld withheld_;
   std::map<std::uint64_t, Exchange> exchanges_;
+  std::map<std::size_t, ShareTable> tables_;  // by the rank of the member that has the desk
 };
 
 }  // namespace antdt::sim

@@ -11,6 +11,7 @@ namespace {
 
 // How long an aborted collective takes to release a member that waits in it.
 constexpr Duration kLetsGo = std::chrono::microseconds(200);
+constexpr Duration kAskAgain = std::chrono::milliseconds(20);
 
 }  // namespace
 
@@ -115,6 +116,46 @@ RingSeat::Answer RingSeat::perform(const worker::PassState& effect) {
         });
       });
   return {};
+}
+
+ShareTable& RingSeat::table() { return ring_->table(rank_, *worker_.shape().sharing); }
+
+RingSeat::Answer RingSeat::perform(const worker::OfferPart& effect) {
+  in_group_ = effect.offer.member;
+  if (worker_.sabotage() == Sabotage::kComputeTwice) table().sabotage();
+  table().send(effect.offer, state_.part, [](const auto&, const auto&) {});
+  return {};
+}
+
+RingSeat::Answer RingSeat::perform(const worker::AskForRun& effect) {
+  const std::uint64_t operation = wait();
+  if (worker_.end_of_generation().over()) {
+    break_up();
+  } else {
+    ask(operation, effect.ask);
+  }
+  return {};
+}
+
+// Repeated until it is answered.
+void RingSeat::ask(std::uint64_t operation, const worker::sharing::Asked& asked) {
+  if (!worker_.is_under_way(operation) || !waits_ || ring_ == nullptr) return;
+  const auto heard = [&worker = worker_, &handed = state_.handed, operation, number = asked.number,
+                      there = std::weak_ptr(there_)](const auto& answer, const auto& records) {
+    if (there.expired() || answer.number != number) return;
+    worker.later({}, [&worker, &handed, operation, answer, records] {
+      if (!worker.is_under_way(operation)) return;
+      handed = records;
+      worker.answered(operation, worker::RunAnswered{answer});
+    });
+  };
+  table().send(asked, state_.part, heard);
+  worker_.later(kAskAgain, [this, operation, asked] { ask(operation, asked); });
+}
+
+std::span<const Record> RingSeat::records_of(const worker::sharing::Run& run) const {
+  if (run.owner != in_group_) return state_.handed;
+  return std::span(state_.part).subspan(run.from, run.records());
 }
 
 RingSeat::Answer RingSeat::perform(const worker::GatherSlots& effect) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "sim/members/ring.h"
@@ -20,7 +21,10 @@ class Worker;
 // The model of a member, and the step that it trains.
 struct MemberModel {
   Model model;
-  std::vector<Record> batch;  // the records of the step that is being computed
+  std::vector<Record> batch;  // the records of the step that it has computed
+  // In a shared step: its own part, and the run of another's part that it was handed.
+  std::vector<Record> part;
+  std::vector<Record> handed;
   std::uint64_t skipped = 0;  // how many of these records the program skipped
   std::shared_ptr<const Ring::Contributions> gathered;
 };
@@ -36,7 +40,11 @@ class RingSeat {
   [[nodiscard]] Answer perform(const worker::ConnectCollective& effect);
   [[nodiscard]] Answer perform(const worker::CompareStates& effect);
   [[nodiscard]] Answer perform(const worker::PassState& effect);
+  [[nodiscard]] Answer perform(const worker::OfferPart& effect);
+  [[nodiscard]] Answer perform(const worker::AskForRun& effect);
   [[nodiscard]] Answer perform(const worker::GatherSlots& effect);
+  // The records of a run of a shared step.
+  [[nodiscard]] std::span<const Record> records_of(const worker::sharing::Run& run) const;
   // The newest generation is over.
   void abort();
   void leave(bool silently);
@@ -51,13 +59,17 @@ class RingSeat {
   // Begins to wait for the others; returns the number of the operation, for its answer.
   [[nodiscard]] std::uint64_t wait();
   void answered(std::uint64_t operation, worker::Input input);
+  [[nodiscard]] ShareTable& table();
+  void ask(std::uint64_t operation, const worker::sharing::Asked& asked);
   void break_up();
 
   Worker& worker_;
   MemberModel& state_;
   Ring* ring_ = nullptr;
   std::size_t rank_ = 0;
-  bool waits_ = false;  // the operation that is under way waits for the others
+  std::uint32_t in_group_ = 0;  // its index among the members with which it shares
+  bool waits_ = false;          // the operation that is under way waits for the others
+  std::shared_ptr<bool> there_ = std::make_shared<bool>(true);  // expires with this process
 };
 
 }  // namespace antdt::sim

@@ -8,7 +8,8 @@ namespace antdt::sim {
 Ring& Rings::at(std::uint64_t key, const std::vector<WorkerId>& members) {
   auto& ring = rings_[key];
   if (!ring) {
-    ring = std::make_unique<Ring>(world_, members.size(), reach_of(members), withheld(members));
+    ring = std::make_unique<Ring>(world_, members.size(), reach_of(members), runs(members),
+                                  withheld(members));
   }
   return *ring;
 }
@@ -22,6 +23,13 @@ Ring::Reaches Rings::reach_of(const std::vector<WorkerId>& members) const {
   };
   return [this, place](std::size_t a, std::size_t b) {
     return network_.whole() || network_.reaches(place(a), place(b));
+  };
+}
+
+Ring::Runs Rings::runs(const std::vector<WorkerId>& members) const {
+  return [this, members](std::size_t rank) {
+    const auto at = hosts_.worker(members[rank]);
+    return at && at->alive() && !at->stopped();
   };
 }
 

@@ -25,6 +25,7 @@ class Rings {
 
  private:
   [[nodiscard]] Ring::Reaches reach_of(const std::vector<WorkerId>& members) const;
+  [[nodiscard]] Ring::Runs runs(const std::vector<WorkerId>& members) const;
   [[nodiscard]] Ring::Withheld withheld(const std::vector<WorkerId>& members) const;
 
   World& world_;

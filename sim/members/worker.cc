@@ -160,6 +160,7 @@ Worker::Answer Worker::perform(const worker::StartReading& effect) {
 
 Worker::Answer Worker::perform(const worker::BeginStep&) {
   state_.batch.clear();
+  state_.part.clear();
   state_.skipped = 0;
   return {};
 }
@@ -179,7 +180,7 @@ Worker::Answer Worker::perform(const worker::ComputeMicroBatch& effect) {
 // its last micro-batch.
 Worker::Answer Worker::take_on(const worker::ComputeMicroBatch& effect, std::size_t begin,
                                MonoTime until) {
-  const bool more_may_come = take_records(begin + effect.records);
+  const bool more_may_come = take_records(begin + effect.records, state_.batch);
   const std::size_t got = state_.batch.size() - begin;
   if (got < effect.records && more_may_come && clock_.now() < until) {
     answer_after(kLookAgain,
@@ -202,19 +203,51 @@ Worker::Answer Worker::take_on(const worker::ComputeMicroBatch& effect, std::siz
   return {};
 }
 
+Worker::Answer Worker::perform(const worker::TakePart& effect) {
+  state_.part.clear();
+  return take_part(effect, clock_.now() + effect.patience);
+}
+
+Worker::Answer Worker::take_part(const worker::TakePart& effect, MonoTime until) {
+  const bool more_may_come = take_records(effect.records, state_.part);
+  if (state_.part.size() < effect.records && more_may_come && clock_.now() < until) {
+    answer_after(kLookAgain, [this, effect, until] { return take_part(effect, until); });
+    return {};
+  }
+  worker::PartTaken taken{client::TakeStatus::kWait, static_cast<std::uint32_t>(state_.part.size()),
+                          kDataTime};
+  if (taken.records > 0) taken.status = client::TakeStatus::kData;
+  return taken;
+}
+
+// The time of a step is that of the member's first run.
+Worker::Answer Worker::perform(const worker::ComputeRun& effect) {
+  const auto records = seat_.records_of(effect.run);
+  const Duration before = state_.batch.empty() ? Duration(kStepTime) : Duration{};
+  state_.batch.insert(state_.batch.end(), records.begin(), records.end());
+  worker::MicroBatchComputed done;
+  done.status = client::TakeStatus::kData;
+  done.records = static_cast<std::uint32_t>(records.size());
+  done.weight = static_cast<double>(records.size());
+  done.compute = slowed(shape_.sample_time * static_cast<int>(records.size()));
+  core_.set_activity(worker::name_of(worker::TimeUse::kCompute));
+  const Duration work = before + shape_.sample_time * static_cast<int>(records.size());
+  answer_after(slowed(world_.rng().time(work, work + work / 4)), [done] { return done; });
+  return {};
+}
+
 // Returns true if more records may come.
-bool Worker::take_records(std::size_t wanted) {
-  std::vector<Record>& batch = state_.batch;
+bool Worker::take_records(std::size_t wanted, std::vector<Record>& into) {
   bool more_may_come = false;
-  while (batch.size() < wanted) {
-    const client::Taken taken = core_.take(wanted - batch.size());
+  while (into.size() < wanted) {
+    const client::Taken taken = core_.take(wanted - into.size());
     if (taken.records == 0) {
       more_may_come = taken.status == client::TakeStatus::kWait && !taken.dry && !taken.stale;
       break;
     }
-    const std::size_t before = batch.size();
-    for (const wire::Piece& piece : taken.pieces) append_records(piece, batch);
-    for (std::size_t i = before; i < batch.size(); ++i) around_.checks.took(*this, batch[i]);
+    const std::size_t before = into.size();
+    for (const wire::Piece& piece : taken.pieces) append_records(piece, into);
+    for (std::size_t i = before; i < into.size(); ++i) around_.checks.took(*this, into[i]);
   }
   feed(client::TimePassed{});
   return more_may_come;

@@ -56,6 +56,8 @@ class Worker final : public MachineProgram<worker::MemberMachine, worker::Input,
   [[nodiscard]] Answer perform(const worker::GiveUp& effect);
   [[nodiscard]] Answer perform(const worker::HashState& effect);
   [[nodiscard]] Answer perform(const worker::ComputeMicroBatch& effect);
+  [[nodiscard]] Answer perform(const worker::TakePart& effect);
+  [[nodiscard]] Answer perform(const worker::ComputeRun& effect);
   [[nodiscard]] Answer perform(const worker::Reduce& effect);
   [[nodiscard]] Answer perform(const worker::AwaitSkipsTold& effect);
   [[nodiscard]] Answer perform(const worker::Apply& effect);
@@ -67,7 +69,9 @@ class Worker final : public MachineProgram<worker::MemberMachine, worker::Input,
   void break_rule(worker::Effect& effect) const;  // sabotage
   [[nodiscard]] Answer take_on(const worker::ComputeMicroBatch& effect, std::size_t begin,
                                MonoTime until);
-  [[nodiscard]] bool take_records(std::size_t wanted);
+  [[nodiscard]] Answer take_part(const worker::TakePart& effect, MonoTime until);
+  // Until there are so many.
+  [[nodiscard]] bool take_records(std::size_t wanted, std::vector<Record>& into);
   [[nodiscard]] Answer await_skips_told();
   [[nodiscard]] std::vector<worker::SkippedRecord> skip_some(std::size_t begin);
 

@@ -73,6 +73,7 @@ class Kills(tally.TallyTest):
     weights = {"worker": 10, "stop": 2, "jobd": 3, "agent": 2, "private-agent": 1}
 
     def check_random_kills(self):
+        """Returns the summary."""
         print(f"seed {SEED} (ANTDT_KILL_SEED), {self.kills} kills", flush=True)
         self.random = random.Random(SEED)
         keys = self.dir / "keys"
@@ -95,6 +96,7 @@ class Kills(tally.TallyTest):
         for agent in self.agents:
             agent.stop()
         self.assert_nothing_left()
+        return summary
 
     def keep_agents(self):
         for agent in self.agents:

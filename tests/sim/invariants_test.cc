@@ -54,6 +54,11 @@ TEST(InvariantsTest, NoInvariantFiresWithoutASabotage) {
   EXPECT_THAT(broken(Sabotage::kNone, "all", all_or_some(20, 2)), IsEmpty());
 }
 
+TEST(InvariantsTest, ARecordOfASharedStepIsComputedOnce) {
+  expect_seen(Sabotage::kComputeTwice, "none", 20, {"exactly once", "model and ledger"});
+  expect_seen(Sabotage::kComputeTwice, "workers", 20, {"exactly once", "model and ledger"});
+}
+
 TEST(InvariantsTest, AHostWithOtherDataTrainsNothing) {
   for (const Sync sync : {Sync::kAllReduce, Sync::kServers}) {
     EXPECT_THAT(broken(Sabotage::kNone, "data", all_or_some(20, 2), {}, sync), IsEmpty());

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/permutation.h"
+#include "trainer/data/pieces.h"
 
 namespace antdt::data {
 namespace {
@@ -20,12 +20,10 @@ constexpr Duration kTakeSlice = std::chrono::milliseconds(10);
 constexpr Duration kDryWait = std::chrono::milliseconds(2);
 constexpr std::uint64_t kReadAheadBatches = 3;
 
-void add_record_numbers(const wire::Piece& piece, std::vector<std::uint64_t>& numbers) {
-  const Permutation order(piece.shard_records, piece.order_seed);
-  for (std::uint64_t position = piece.from; position < piece.to; ++position) {
-    numbers.push_back(piece.shard_first + (piece.shuffled ? order(position) : position));
-  }
-}
+struct Chunk {
+  Examples examples;
+  std::vector<wire::Piece> pieces;
+};
 
 }  // namespace
 
@@ -42,7 +40,7 @@ struct Prefetcher::State {
   std::uint64_t read_ahead = 0;    // 0: follows batch_size
   std::uint64_t batch_size = 0;    // size of the last request
 
-  std::deque<Examples> chunks;
+  std::deque<Chunk> chunks;
   std::size_t front_used = 0;  // used records of the first chunk
   std::uint64_t ready = 0;     // records in all chunks, without front_used
   bool dry = false;
@@ -107,23 +105,27 @@ void Prefetcher::State::read_some(std::unique_lock<std::mutex>& lock,
     dry = taken->dry;
     ended = taken->status == TakeStatus::kEnd;
     ready += examples.count;
-    if (examples.count > 0) chunks.push_back(std::move(examples));
+    if (examples.count > 0) chunks.push_back({std::move(examples), std::move(taken->pieces)});
   }
 }
 
 Batch Prefetcher::State::extract(std::uint64_t count) {
-  Batch batch{TakeStatus::kData, {}};
+  Batch batch{TakeStatus::kData, {}, {}};
   ready -= count;
-  if (front_used == 0 && chunks.front().count == count) {
-    batch.examples = std::move(chunks.front());
+  if (front_used == 0 && chunks.front().examples.count == count) {
+    batch.examples = std::move(chunks.front().examples);
+    batch.pieces = std::move(chunks.front().pieces);
     chunks.pop_front();
     return batch;
   }
   while (count > 0) {
-    const Examples& front = chunks.front();
+    const Examples& front = chunks.front().examples;
     const std::size_t to =
         static_cast<std::size_t>(std::min<std::uint64_t>(front.count, front_used + count));
     batch.examples.append(front, front_used, to);
+    for (const wire::Piece& piece : cut(chunks.front().pieces, front_used, to)) {
+      add_piece(piece, batch.pieces);
+    }
     count -= to - front_used;
     front_used = to;
     if (front_used == front.count) {
@@ -183,7 +185,7 @@ Result<Batch> Prefetcher::next(std::size_t n, Duration timeout) {
     if (std::chrono::steady_clock::now() >= until) break;
     s.changed.wait_until(lock, until);
   }
-  if (s.ready == 0) return Batch{s.ended ? TakeStatus::kEnd : TakeStatus::kWait, {}};
+  if (s.ready == 0) return Batch{s.ended ? TakeStatus::kEnd : TakeStatus::kWait, {}, {}};
   Batch batch = s.extract(std::min<std::uint64_t>(n, s.ready));
   s.changed.notify_all();
   return batch;

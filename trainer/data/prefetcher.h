@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "core/clock.h"
 #include "core/result.h"
@@ -19,7 +20,8 @@ namespace antdt::data {
 
 struct Batch {
   client::TakeStatus status = client::TakeStatus::kWait;
-  Examples examples;  // empty unless status is kData
+  Examples examples;                     // empty unless status is kData
+  std::vector<wire::Piece> pieces = {};  // which records these are, in their order
 };
 
 class Prefetcher {

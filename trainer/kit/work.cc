@@ -60,8 +60,7 @@ wire::Device device_of(const Worker& worker, const trainer::DeviceChoice& choice
 
 // As trainer.collective says.
 Result<trainer::CollectiveFactory> collectives(const Worker& worker, const torch::Device& device,
-                                               std::shared_ptr<const trainer::InjectedLink> link) {
-  ANTDT_TRY(const auto options, trainer::collective_options(worker.config, std::move(link)));
+                                               const trainer::CollectiveOptions& options) {
   const trainer::CollectiveFactory host = [options](std::uint32_t rank, std::uint32_t size) {
     return trainer::prepare_collective(rank, size, options);
   };
@@ -87,12 +86,23 @@ Result<int> work_in_a_collective(const Worker& worker) {
   ANTDT_RETURN_IF_ERROR(worker.maker.options_read());
   data::Prefetcher prefetcher(worker.take());
   ANTDT_TRY(trainer::Injected injected, injected_into(worker));
-  ANTDT_TRY(auto make_collective, collectives(worker, device.device, injected.link()));
+  ANTDT_TRY(const auto options, trainer::collective_options(worker.config, injected.link()));
+  ANTDT_TRY(auto make_collective, collectives(worker, device.device, options));
   trainer::GenerationGuard guard;
   trainer::MemberDriver::Parts parts{worker.train.reader.get(), worker.eval.reader.get(),
                                      worker.identity(), std::move(make_collective)};
   parts.device = device_of(worker, device);
   parts.io_patience = worker.config.hang_after;
+  trainer::Split shared;
+  if (worker.config.share_steps) {
+    ANTDT_TRY(shared, worker.maker.open(data::Split::kTrain));
+    parts.shared = shared.reader.get();
+    parts.sharing.emplace();
+    parts.sharing->rules.multiple_of = worker.config.multiple_of;
+    parts.sharing->ports = options.ports;
+    parts.sharing->connect_timeout = options.connect_timeout;
+    parts.sharing->send_delay = options.send_delay;
+  }
   trainer::MemberDriver member({worker.clock, worker.client, *engine, prefetcher, worker.account,
                                 injected, guard, worker.stop},
                                std::move(parts));

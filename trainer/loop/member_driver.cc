@@ -2,11 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 #include <type_traits>
 
 #include "core/check.h"
 #include "core/log/log.h"
+#include "core/os/net.h"
 #include "trainer/loop/connected.h"
 #include "trainer/loop/say.h"
 #include "trainer/loop/state/healing.h"
@@ -33,6 +35,7 @@ worker::WorkerConfig config_of(const Tools& tools, const MemberDriver::Parts& pa
   config.has_eval_data = parts.eval != nullptr;
   config.eval_batch = parts.eval_batch;
   config.begins_alike = parts.begins_alike;
+  if (parts.sharing) config.sharing = parts.sharing->rules;
   return config;
 }
 
@@ -116,6 +119,7 @@ void MemberDriver::perform(const worker::LeaveCollective& effect) {
              tools_.client.member().worker, effect.why);
   }
   tools_.guard.release();
+  share_link_.reset();
   collective_.reset();
   builder_.reset();
 }
@@ -142,12 +146,15 @@ Input MemberDriver::perform(const worker::ConnectCollective& effect) {
   for (const wire::RosterMember& member : effect.members) {
     addresses.push_back({member.at, member.sharing});
   }
-  auto connected =
-      builder_->connect(addresses, {*secret, tools_.client.job(), machine_.generation()});
+  const GroupKey key{*secret, tools_.client.job(), machine_.generation()};
+  const std::string host = host_of(builder_->address().at);
+  auto connected = builder_->connect(addresses, key);
   builder_.reset();
   if (!connected) return worker::group_failed(connected.error());
   collective_ = std::move(*connected);
   tools_.guard.hold(collective_);
+  const Status sharing = connect_sharing(host, key);
+  if (!sharing) return worker::group_failed(sharing.error());
   const std::string collective = collective_->description();
   if (!collective.empty()) log_debug("collective: {}", collective);
   return worker::CollectiveConnected{collective};
@@ -258,20 +265,27 @@ Input MemberDriver::perform(const worker::ComputeMicroBatch& effect) {
   done.data = got - began;
   if (!has_data) return done;
   tools_.account.enter(TimeUse::kCompute);
-  done.records = static_cast<std::uint32_t>(batch->examples.count);
-  const auto sums = tools_.engine.compute(batch->examples, effect.last);
-  if (!sums) return worker::WorkFailed{sums.error()};
+  const Status computed = compute(batch->examples, effect.last, effect.step, done);
+  if (!computed) return worker::WorkFailed{computed.error()};
+  return done;
+}
+
+Status MemberDriver::compute(const data::Examples& examples, bool last, Step step,
+                             worker::MicroBatchComputed& done) {
+  const MonoTime began = tools_.clock.now();
+  done.records = static_cast<std::uint32_t>(examples.count);
+  ANTDT_TRY(const auto sums, tools_.engine.compute(examples, last));
   const MonoTime computed = tools_.clock.now();
-  tools_.injected.after_compute(got, effect.step.value, done.records);
+  tools_.injected.after_compute(began, step.value, done.records);
   const MonoTime now = tools_.clock.now();
-  done.compute = sums->device_time ? *sums->device_time + (now - computed) : now - got;
+  done.compute = sums.device_time ? *sums.device_time + (now - computed) : now - began;
   if (const std::uint32_t most = tools_.engine.max_micro_batch(); most != 0) {
     tools_.client.set_max_micro_batch(most);
   }
-  done.weight = sums->weight;
-  done.loss = sums->loss;
-  for (const auto& [index, reason] : sums->skipped) done.skipped.push_back({index, reason});
-  return done;
+  done.weight = sums.weight;
+  done.loss = sums.loss;
+  for (const auto& [index, reason] : sums.skipped) done.skipped.push_back({index, reason});
+  return {};
 }
 
 Input MemberDriver::perform(const worker::Reduce&) {

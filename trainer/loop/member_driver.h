@@ -15,6 +15,7 @@
 #include <string>
 
 #include "core/result.h"
+#include "trainer/loop/sharing/share_link.h"
 #include "trainer/loop/state/checkpoint_writer.h"
 #include "trainer/loop/state/saves.h"
 #include "trainer/loop/tools.h"
@@ -34,6 +35,10 @@ class MemberDriver {
     // A write that makes no progress for this long is given up.
     Duration io_patience = std::chrono::seconds(120);
     bool begins_alike = true;  // see worker::WorkerConfig
+    // If members share their steps: how they reach one another, and a reader of the training data
+    // for the records that this member computes of others.
+    std::optional<ShareLinkOptions> sharing = {};
+    data::RecordReader* shared = nullptr;
   };
   MemberDriver(Tools tools, Parts parts);
 
@@ -74,6 +79,10 @@ class MemberDriver {
   [[nodiscard]] worker::Input perform(const worker::PassState& effect);
   [[nodiscard]] worker::Input perform(const worker::HashState& effect);
   [[nodiscard]] worker::Input perform(const worker::ComputeMicroBatch& effect);
+  void perform(const worker::OfferPart& effect);
+  [[nodiscard]] worker::Input perform(const worker::TakePart& effect);
+  [[nodiscard]] worker::Input perform(const worker::ComputeRun& effect);
+  [[nodiscard]] worker::Input perform(const worker::AskForRun& effect);
   [[nodiscard]] worker::Input perform(const worker::Reduce& effect);
   [[nodiscard]] worker::Input perform(const worker::AwaitSkipsTold& effect);
   [[nodiscard]] worker::Input perform(const worker::GatherSlots& effect);
@@ -83,6 +92,14 @@ class MemberDriver {
   [[nodiscard]] worker::Input perform(const worker::AwaitRecords& effect);
   [[nodiscard]] worker::Input perform(const worker::EvaluateBatch& effect);
 
+  // Adds the gradient of `examples`, and writes into `done` what came of it.
+  [[nodiscard]] Status compute(const data::Examples& examples, bool last, Step step,
+                               worker::MicroBatchComputed& done);
+
+  // Of shared steps; in member_sharing.cc. `host`: this member's address for the others.
+  [[nodiscard]] Status connect_sharing(const std::string& host, const GroupKey& key);
+  [[nodiscard]] Status take_records_of(const worker::sharing::Run& run, data::Examples& examples);
+
   Tools tools_;
   Parts parts_;
   worker::MemberMachine machine_;
@@ -90,6 +107,11 @@ class MemberDriver {
   std::optional<Result<int>> end_;
   std::shared_ptr<CollectiveBuilder> builder_;
   std::shared_ptr<Collective> collective_;
+  // Of shared steps: the link to the desk, this member's part, and the run of another's.
+  std::shared_ptr<ShareLink> share_link_;
+  data::Batch part_;
+  std::uint32_t in_group_ = 0;  // its index among the members with which it shares
+  HandedRun handed_;
   Saves saves_;
   CheckpointWriter writer_;  // the last member, because its thread uses what is above
 };

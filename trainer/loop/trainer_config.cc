@@ -29,6 +29,8 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json) {
   job.read("trainer.metric", config.metric);
   job.read("trainer.schedule", config.schedule);
   job.read("batch.global", config.global_batch);
+  job.read("batch.multiple_of", config.multiple_of);
+  job.read("control.share_steps", config.share_steps);
   job.read("failure.hang_after", config.hang_after);
   job.read("cluster.hosts", config.hosts);
   job.read("cluster.interface", config.interface);

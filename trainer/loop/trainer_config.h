@@ -40,8 +40,10 @@ struct TrainerConfig {
   bool encrypt = false;            // encrypt the members' connections
   // What sums gradients: "auto", "tcp", "shm" or "nccl"; a configuration that does not say: "auto".
   std::string collective = "auto";
-  bool slows_links = false;    // whether an [[inject]] of the job does, on any worker
-  drill::Emulation emulation;  // for the model "emulated"
+  bool slows_links = false;       // whether an [[inject]] of the job does, on any worker
+  bool share_steps = false;       // [control] share_steps
+  std::uint32_t multiple_of = 1;  // [batch] multiple_of
+  drill::Emulation emulation;     // for the model "emulated"
 };
 
 // The error (kUsage) names the key.

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/ids.h"
 #include "core/wire/membership_messages.h"
+#include "trainer/worker/sharing/share_rules.h"
 
 namespace antdt::worker {
 
@@ -17,6 +19,8 @@ struct WorkerConfig {
   // Whether new processes begin with the same state, computed from the job's seed. Otherwise all
   // begin with the state of rank 0.
   bool begins_alike = true;
+  // How members of a collective share their steps; empty: each computes its own records.
+  std::optional<sharing::ShareRules> sharing = {};
 };
 
 }  // namespace antdt::worker

@@ -1,6 +1,6 @@
 // Transcripts of a member of a collective.
 //
-//   member WORKER [no-eval] [begins-unlike]      what it is; it has said its first join
+//   member WORKER [no-eval] [begins-unlike] [shares]     what it is; it has said its first join
 //   form gN rank=R size=N [base=gN] [restore=DIRECTORY reader=R]
 //   roster gN WORKER ...
 //   settle gN step=N plan=N share=MICRO_BATCHxTIMES
@@ -13,6 +13,10 @@
 //   passed [step=N checkpoint=N]      the state went through, or came
 //   computed records=N [INDEX:REASON ...]    a micro-batch, and what the program skipped of it;
 //                                without records: none were there
+//   part records=N               its part of a shared step; without records: none were there
+//   run OWNER FROM TO [last] [begins=PART]     the desk's answer to its ask: records of the member
+//                                with that index in the group
+//   nothing                      ... and it has nothing left
 //   reduced, told, applied, awaited, measured
 //   gathered N ... [plan=N] [checkpoint=N] [leaving] [hop]
 //       records of the members in this step, by rank; their places follow
@@ -56,6 +60,7 @@ class MemberScript : public transcript::Machine {
     config.self = worker_of(line.word(0));
     config.has_eval_data = !line.has("no-eval");
     config.begins_alike = !line.has("begins-unlike");
+    if (line.has("shares")) config.sharing.emplace();
     config.eval_batch = 8;
     return config;
   }
@@ -92,6 +97,9 @@ class MemberScript : public transcript::Machine {
     if (what == "compared") return compared(line);
     if (what == "passed") return passed(line);
     if (what == "computed") return computed(line);
+    if (what == "part") return part(line);
+    if (what == "run") return run_answered(line);
+    if (what == "nothing") return RunAnswered{answer()};
     if (what == "reduced") return Reduced{};
     if (what == "told") return SkipsTold{};
     if (what == "applied") return Applied{};
@@ -160,6 +168,25 @@ class MemberScript : public transcript::Machine {
     computed.weight = computed.records;
     computed.loss = computed.records * 0.5;
     return computed;
+  }
+  static Input part(const Line& line) {
+    PartTaken taken;
+    taken.records = static_cast<std::uint32_t>(line.number("records", 0));
+    if (taken.records > 0) taken.status = client::TakeStatus::kData;
+    return taken;
+  }
+  Input run_answered(const Line& line) const {
+    const auto word = [&](std::size_t i) {
+      return static_cast<std::uint32_t>(std::stoul(line.word(i)));
+    };
+    sharing::Answer said = answer();
+    said.run = sharing::Run{word(0), word(1), word(2)};
+    said.last = line.has("last");
+    said.first = line.real("begins", 0.25);
+    return RunAnswered{said};
+  }
+  [[nodiscard]] sharing::Answer answer() const {
+    return {ask_.offer.member, ask_.offer.step, ask_.number, std::nullopt, false, 0.25};
   }
   Input gathered(const Line& line) {
     SlotsGathered gathered;
@@ -233,6 +260,20 @@ class MemberScript : public transcript::Machine {
   std::string operator()(const ComputeMicroBatch& e) const {
     return fmt::format("COMPUTE {} records{}", e.records, e.last ? ", the last" : "");
   }
+  std::string operator()(const TakePart& e) const {
+    return fmt::format("TAKE PART of {} records", e.records);
+  }
+  std::string operator()(const OfferPart& e) const {
+    return fmt::format("offer {} records and begin with {}, runs of at most {}", e.offer.records,
+                       e.offer.first, e.offer.most);
+  }
+  std::string operator()(const ComputeRun& e) const {
+    return fmt::format("COMPUTE RUN {} to {} of member {}", e.run.from, e.run.to, e.run.owner);
+  }
+  std::string operator()(const AskForRun& e) {
+    ask_ = e.ask;
+    return fmt::format("ASK for a run, the {}. time", e.ask.number);
+  }
   std::string operator()(const Reduce&) const { return "REDUCE"; }
   std::string operator()(const AwaitSkipsTold&) const { return "AWAIT SKIPS TOLD"; }
   std::string operator()(const GatherSlots& e) const {
@@ -284,6 +325,7 @@ class MemberScript : public transcript::Machine {
   WorkerId self_;
   MemberMachine machine_;
   std::vector<std::uint64_t> places_;  // by rank
+  sharing::Asked ask_;                 // the newest one
   wire::CheckpointWritten save_;       // the last that was wanted
 };
 

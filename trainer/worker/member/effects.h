@@ -19,6 +19,7 @@
 #include "core/wire/training_messages.h"
 #include "trainer/client/client_core.h"
 #include "trainer/worker/member/heal_plan.h"
+#include "trainer/worker/sharing/share_desk.h"
 #include "trainer/worker/step_slot.h"
 #include "trainer/worker/time_use.h"
 
@@ -51,6 +52,10 @@ struct SetRate {
 };
 // Gradients are summed from zero, and in the end over the collective.
 struct BeginStep {};
+// To the desk of the group: which part of the step this member took (TakePart).
+struct OfferPart {
+  sharing::Offered offer;
+};
 // Forget what was computed in this step; nothing else changes.
 struct DropStep {};
 // This member gives up in the middle of a step: the others must not wait for it.
@@ -119,6 +124,23 @@ struct ComputeMicroBatch {
   Duration patience{};
   bool last = false;
 };
+// In a shared step (trainer/worker/sharing): takes up to `records` records, waiting at most for
+// `patience`, and keeps them as this member's part of the step. -> PartTaken
+struct TakePart {
+  std::uint32_t records = 0;
+  Duration patience{};
+};
+// Adds the gradient of a run of this member's part, or of the part of the member that the answer to
+// the last AskForRun named. Time counts as kCompute once the records are there. ->
+// MicroBatchComputed
+struct ComputeRun {
+  Step step;
+  sharing::Run run;
+};
+// Asks the desk of the group. -> RunAnswered
+struct AskForRun {
+  sharing::Asked ask;
+};
 // The gradients of all members are summed. -> Reduced
 struct Reduce {};
 // The job daemon stores which records this member skipped in the step. Unless the generation ends,
@@ -149,11 +171,12 @@ struct EvaluateBatch {
   Duration patience{};
 };
 
-using Effect = std::variant<Send, SpendTime, LeaveCollective, StartReading, StopReading, SetRate,
-                            BeginStep, DropStep, AbandonStep, Save, GiveUpSaving, Exit, GiveUp,
-                            BuildCollective, ConnectCollective, ReadState, CompareStates, PassState,
-                            HashState, ComputeMicroBatch, Reduce, AwaitSkipsTold, GatherSlots,
-                            Apply, TakePlan, MeasureHop, AwaitRecords, EvaluateBatch>;
+using Effect =
+    std::variant<Send, SpendTime, LeaveCollective, StartReading, StopReading, SetRate, BeginStep,
+                 OfferPart, DropStep, AbandonStep, Save, GiveUpSaving, Exit, GiveUp,
+                 BuildCollective, ConnectCollective, ReadState, CompareStates, PassState, HashState,
+                 ComputeMicroBatch, TakePart, ComputeRun, AskForRun, Reduce, AwaitSkipsTold,
+                 GatherSlots, Apply, TakePlan, MeasureHop, AwaitRecords, EvaluateBatch>;
 using Effects = std::vector<Effect>;
 
 }  // namespace antdt::worker

@@ -16,6 +16,7 @@
 #include "trainer/client/client.h"
 #include "trainer/worker/habits.h"
 #include "trainer/worker/member/heal_plan.h"
+#include "trainer/worker/sharing/share_desk.h"
 #include "trainer/worker/step_slot.h"
 
 namespace antdt::worker {
@@ -111,6 +112,14 @@ struct MicroBatchComputed {
   Duration compute{};
   std::vector<SkippedRecord> skipped = {};
 };
+struct PartTaken {
+  client::TakeStatus status = client::TakeStatus::kWait;
+  std::uint32_t records = 0;
+  Duration data{};
+};
+struct RunAnswered {
+  sharing::Answer answer;
+};
 struct Reduced {};
 struct SkipsTold {};
 struct SlotsGathered {
@@ -142,12 +151,13 @@ struct Saved {
   wire::CheckpointWritten written;
 };
 
-using Input = std::variant<Started, FormOrdered, RosterArrived, GenerationSettled, PhaseStarted,
-                           GenerationAborted, RegroupOrdered, LeaveOrdered, Heard, TimePassed,
-                           CollectiveBuilt, CollectiveConnected, StateRead, StateUnreadable,
-                           StatesCompared, StatePassed, StateHashed, MicroBatchComputed, Reduced,
-                           SkipsTold, SlotsGathered, Applied, PlanTaken, HopMeasured,
-                           RecordsAwaited, BatchEvaluated, CollectiveBroke, WorkFailed, Saved>;
+using Input =
+    std::variant<Started, FormOrdered, RosterArrived, GenerationSettled, PhaseStarted,
+                 GenerationAborted, RegroupOrdered, LeaveOrdered, Heard, TimePassed,
+                 CollectiveBuilt, CollectiveConnected, StateRead, StateUnreadable, StatesCompared,
+                 StatePassed, StateHashed, MicroBatchComputed, PartTaken, RunAnswered, Reduced,
+                 SkipsTold, SlotsGathered, Applied, PlanTaken, HopMeasured, RecordsAwaited,
+                 BatchEvaluated, CollectiveBroke, WorkFailed, Saved>;
 
 // An order of the client's as an input; empty for an order that is not for members of a collective.
 [[nodiscard]] std::optional<Input> input_of(client::Directive directive);

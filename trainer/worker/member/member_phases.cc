@@ -22,7 +22,7 @@ void MemberMachine::on(const PhaseStarted& input, MonoTime now, Effects& out) {
                    out);
   }
   if (training) {
-    TrainPhase& phase = state_.emplace<TrainPhase>(member_, phase_, now);
+    TrainPhase& phase = state_.emplace<TrainPhase>(member_, phase_, config_.sharing, now);
     if (const auto end = phase.begin(now, out)) phase_ended(*end, phase.breakage(), out);
   } else {
     EvalPhase& phase = state_.emplace<EvalPhase>(member_.heard, phase_, config_.eval_batch);

@@ -15,12 +15,18 @@ constexpr Duration kTellSteps = std::chrono::seconds(1);
 
 }  // namespace
 
-TrainPhase::TrainPhase(MemberState& member, wire::PhaseStart start, MonoTime now)
+TrainPhase::TrainPhase(MemberState& member, wire::PhaseStart start,
+                       const std::optional<sharing::ShareRules>& sharing, MonoTime now)
     : member_(member),
       start_(std::move(start)),
       remaining_(start_.records - std::min(start_.committed, start_.records)),
       steps_told_(now),
-      hop_timer_(now) {}
+      hop_timer_(now) {
+  const auto members = static_cast<std::uint32_t>(member.training.members.size());
+  if (!sharing || members < 2) return;
+  const sharing::ShareGroup group = sharing::group_of(member.rank, members, *sharing);
+  if (group.size() > 1) seat_.emplace(member.rank - group.begin, *sharing);
+}
 
 void TrainPhase::expect(State state) const {
   ANTDT_CHECK(state_ == state, "phase {} at {}: an answer to what was not asked (state {}, not {})",
@@ -49,6 +55,7 @@ void TrainPhase::next_step(MonoTime now, Effects& out) {
   if (complete()) return last_step(Last::kComplete, now, out);
   own_ = {};
   out.emplace_back(BeginStep{});
+  if (seat_) return begin_shared_step(now, out);
   share.samples() > 0 ? compute(out) : reduce(now, out);
 }
 
@@ -64,12 +71,14 @@ void TrainPhase::compute(Effects& out) {
 // From: computing. To: computing, until the share is done or records run out; then reducing.
 TrainPhase::End TrainPhase::on(const MicroBatchComputed& input, MonoTime now, Effects& out) {
   expect(State::kComputing);
+  if (seat_) return run_computed(input, now, out);
   own_.times.data += input.data;
   own_.slot.has_data = input.status == client::TakeStatus::kData;
   if (own_.slot.has_data) {
     own_.times.compute += input.compute;
-    tell_skips(input.skipped, out);
+    tell_skips(place_ + own_.slot.records, input.skipped, out);
     own_.slot.records += input.records;
+    own_.computed += input.records;
     own_.slot.weight += input.weight;
     own_.slot.loss += input.loss;
   }
@@ -79,9 +88,9 @@ TrainPhase::End TrainPhase::on(const MicroBatchComputed& input, MonoTime now, Ef
 }
 
 // At once, so that the answer comes while the gradients are summed.
-void TrainPhase::tell_skips(const std::vector<SkippedRecord>& skipped, Effects& out) {
+void TrainPhase::tell_skips(std::uint64_t first, const std::vector<SkippedRecord>& skipped,
+                            Effects& out) {
   if (skipped.empty()) return;
-  const std::uint64_t first = place_ + own_.slot.records;
   client::Skip told;
   for (const SkippedRecord& record : skipped) {
     const std::uint64_t at = first + record.index;
@@ -92,6 +101,74 @@ void TrainPhase::tell_skips(const std::vector<SkippedRecord>& skipped, Effects& 
   }
   own_.skips = true;
   out.emplace_back(Send{std::move(told)});
+}
+
+// ------------------------------------------------------------------- a shared step
+
+// To: taking part; or asking, without a part of its own.
+void TrainPhase::begin_shared_step(MonoTime now, Effects& out) {
+  const std::uint32_t records = member_.training.share.samples();
+  if (records == 0) return offer_part(now, out);
+  state_ = State::kTakingPart;
+  out.emplace_back(SpendTime{TimeUse::kData});
+  out.emplace_back(TakePart{records, kDataPatience});
+}
+
+// From: taking part. To: computing; or asking, if there were no records.
+TrainPhase::End TrainPhase::on(const PartTaken& input, MonoTime now, Effects& out) {
+  expect(State::kTakingPart);
+  own_.times.data += input.data;
+  own_.slot.has_data = input.status == client::TakeStatus::kData;
+  own_.slot.records = own_.slot.has_data ? input.records : 0;
+  offer_part(now, out);
+  return {};
+}
+
+void TrainPhase::offer_part(MonoTime now, Effects& out) {
+  const Share& share = member_.training.share;
+  out.emplace_back(
+      OfferPart{seat_->begin(member_.training.step, own_.slot.records, share.micro_batch)});
+  compute_run(seat_->first_run(), now, out);
+}
+
+// To: computing; else asking, or reducing if nothing is left.
+void TrainPhase::compute_run(const sharing::Run& run, MonoTime now, Effects& out) {
+  if (run.records() > 0) {
+    run_ = run;
+    state_ = State::kComputing;
+    out.emplace_back(ComputeRun{member_.training.step, run});
+    return;
+  }
+  const auto ask = seat_->ready();
+  if (!ask) return reduce(now, out);
+  state_ = State::kAsking;
+  began_ = now;
+  out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
+  out.emplace_back(AskForRun{*ask});
+}
+
+// From: computing. To: asking; reducing, if nothing is left.
+TrainPhase::End TrainPhase::run_computed(const MicroBatchComputed& input, MonoTime now,
+                                         Effects& out) {
+  own_.times.data += input.data;
+  own_.times.compute += input.compute;
+  own_.slot.weight += input.weight;
+  own_.slot.loss += input.loss;
+  own_.computed += input.records;
+  if (run_.owner == seat_->offer().member) tell_skips(place_ + run_.from, input.skipped, out);
+  compute_run({}, now, out);
+  return {};
+}
+
+// From: asking. To: computing; reducing, if nothing is left.
+TrainPhase::End TrainPhase::on(const RunAnswered& input, MonoTime now, Effects& out) {
+  expect(State::kAsking);
+  const auto run = seat_->hear(input.answer);
+  ANTDT_CHECK(run.has_value(), "phase {} at {}: an answer to another ask", start_.phase,
+              member_.training.step);
+  own_.times.wait += now - began_;
+  compute_run(*run, now, out);
+  return {};
 }
 
 void TrainPhase::reduce(MonoTime now, Effects& out) {
@@ -144,8 +221,9 @@ void TrainPhase::gather(MonoTime now, Effects& out) {
 TrainPhase::End TrainPhase::on(const SlotsGathered& input, MonoTime now, Effects& out) {
   expect(State::kGathering);
   agreed_ = agree(input.slots);
-  own_.times.wait = now - began_;
-  hop_timer_.waited(own_.times.wait, now);
+  const Duration waited = now - began_;
+  own_.times.wait += waited;
+  hop_timer_.waited(waited, now);
   if (!agreed_.applies()) {
     out.emplace_back(DropStep{});
     return conclude(now, out);
@@ -285,8 +363,9 @@ TrainPhase::End TrainPhase::end(MonoTime now, Effects& out) {
 
 // From: any operation that needs the others. To: ended.
 void TrainPhase::broke(std::string why, Effects& out) {
-  ANTDT_CHECK(state_ == State::kReducing || state_ == State::kTellingSkips ||
-                  state_ == State::kGathering || state_ == State::kMeasuringHop,
+  ANTDT_CHECK(state_ == State::kAsking || state_ == State::kReducing ||
+                  state_ == State::kTellingSkips || state_ == State::kGathering ||
+                  state_ == State::kMeasuringHop,
               "phase {}: a collective broke that was not in use: {}", start_.phase, why);
   state_ = State::kEnded;
   out.emplace_back(DropStep{});
@@ -325,11 +404,11 @@ void TrainPhase::write_checkpoint(Effects& out) {
 
 void TrainPhase::report(Effects& out) {
   client::BatchTimes times = own_.times;
-  times.samples = own_.slot.records;
+  times.samples = own_.computed;
   if (times.samples == 0) return;
   // If the plan or a lack of records made a step different from the others, it says nothing about
   // this member's speed.
-  times.counts = !plan_changed_ && times.samples >= member_.training.share.samples();
+  times.counts = !plan_changed_ && own_.slot.records >= member_.training.share.samples();
   times.hop = std::exchange(hop_, std::nullopt);
   out.emplace_back(Send{times});
 }

@@ -8,6 +8,14 @@
 //                                            │     (all counted, or a member leaves) v
 //                                          ended <──────────────── one more step, without records
 //
+// In a shared step (trainer/worker/sharing), a member takes its part of the records at once,
+// computes some of them, and asks for more until its desk has nothing left:
+//
+//   taking part ──> computing <──> asking ──> reducing
+//
+// The records of its part are in its slot, whoever computed them; their weights and losses are in
+// the slots of those that did.
+//
 // In a step, a member computes the share of the plan in force with the records that it has, reduces
 // the gradients, gathers the slots, and then does what all members conclude from them. The phase is
 // over when the slots have counted all its records, and one empty step more has made the last one
@@ -34,6 +42,7 @@
 #include "trainer/worker/member/hop_timer.h"
 #include "trainer/worker/member/inputs.h"
 #include "trainer/worker/member/member_state.h"
+#include "trainer/worker/sharing/share_seat.h"
 #include "trainer/worker/step_slot.h"
 
 namespace antdt::worker {
@@ -42,6 +51,8 @@ class TrainPhase {
  public:
   enum class State : std::uint8_t {
     kComputing,        // ComputeMicroBatch
+    kTakingPart,       // TakePart
+    kAsking,           // AskForRun
     kReducing,         // Reduce
     kTellingSkips,     // AwaitSkipsTold
     kGathering,        // GatherSlots
@@ -52,12 +63,15 @@ class TrainPhase {
     kEnded,
   };
 
-  TrainPhase(MemberState& member, wire::PhaseStart start, MonoTime now);
+  TrainPhase(MemberState& member, wire::PhaseStart start,
+             const std::optional<sharing::ShareRules>& sharing, MonoTime now);
 
   // Each returns how the phase ended, once it has.
   using End = std::optional<PhaseEnd>;
   End begin(MonoTime now, Effects& out);
   End on(const MicroBatchComputed& input, MonoTime now, Effects& out);
+  End on(const PartTaken& input, MonoTime now, Effects& out);
+  End on(const RunAnswered& input, MonoTime now, Effects& out);
   End on(const Reduced& input, MonoTime now, Effects& out);
   End on(const SkipsTold& input, MonoTime now, Effects& out);
   End on(const SlotsGathered& input, MonoTime now, Effects& out);
@@ -85,15 +99,21 @@ class TrainPhase {
     StepSlot slot;
     client::BatchTimes times;
     std::uint32_t micro_batches = 0;
-    bool skips = false;  // some of its records
+    std::uint64_t computed = 0;  // records; others than those of its slot in a shared step
+    bool skips = false;          // some of its records
   };
   // The reason why the present step is the last one.
   enum class Last : std::uint8_t { kNot, kComplete, kStoppedTogether };
 
   void next_step(MonoTime now, Effects& out);
   void compute(Effects& out);
+  void begin_shared_step(MonoTime now, Effects& out);
+  void compute_run(const sharing::Run& run, MonoTime now, Effects& out);
+  End run_computed(const MicroBatchComputed& input, MonoTime now, Effects& out);
+  void offer_part(MonoTime now, Effects& out);
   void reduce(MonoTime now, Effects& out);
-  void tell_skips(const std::vector<SkippedRecord>& skipped, Effects& out);
+  // `first`: the place of the first record of the micro-batch.
+  void tell_skips(std::uint64_t first, const std::vector<SkippedRecord>& skipped, Effects& out);
   void last_step(Last why, MonoTime now, Effects& out);
   void gather(MonoTime now, Effects& out);
   End conclude(MonoTime now, Effects& out);
@@ -117,7 +137,9 @@ class TrainPhase {
   State state_ = State::kComputing;
   Last last_ = Last::kNot;
   Own own_;
-  Agreement agreed_;           // of the concluded step
+  std::optional<sharing::ShareSeat> seat_;  // empty: steps are not shared
+  sharing::Run run_;                        // that it computes
+  Agreement agreed_;                        // of the concluded step
   MonoTime began_{};           // when the present exchange, update or measurement began
   std::uint64_t counted_ = 0;  // how many of the remaining records are in completed steps
   std::uint64_t place_ = 0;

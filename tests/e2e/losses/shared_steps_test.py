@@ -1,0 +1,74 @@
+"""Members share their steps: a slow one is helped within each step, and every record counts once,
+whoever computed it and whoever dies."""
+
+import os
+import unittest
+
+import shared  # noqa: F401 (finds what follows)
+import tally
+from harness import needs_trainer
+from kills import EPOCHS, RECORDS, Kills
+
+SHARE = "[control]\nsolution = \"none\"\nshare_steps = true\n"
+# w0 needs 2 ms for a sample, the others 0.4 ms.
+SLOW = """
+[[inject]]
+workers = ["w0"]
+delay_per_sample = "1600us"
+[[inject]]
+workers = ["*"]
+delay_per_sample = "400us"
+"""
+
+
+def computed(summary):
+    """How many samples each worker computed, whose part they were."""
+    return {w["id"]: w["samples"] for w in summary["workers"]}
+
+
+@needs_trainer
+class SharedSteps(tally.TallyTest):
+    def run_job(self, name, extra):
+        text = tally.job(workers=4, records=9600, epochs=1, batch=128, extra=extra)
+        process, run_dir = self.start_job(self.write(f"{name}.toml", text))
+        summary = self.finish(process, run_dir)
+        self.assert_exact(summary, run_dir, 9600, 1)
+        return summary
+
+    def test_a_slow_member_is_helped_within_each_step(self):
+        alone = self.run_job("alone", SLOW)
+        self.assertGreater(computed(alone)["w0"], 9600 / 4 * 0.9)
+        summary = self.run_job("shared", SHARE + SLOW)
+        samples = computed(summary)
+        self.assertEqual(sum(samples.values()), 9600)
+        self.assertLess(samples["w0"], 9600 / 4 / 2, "the others computed most of its part")
+        self.assertLess(summary["training_seconds"], alone["training_seconds"] / 1.5)
+
+    def test_a_job_without_a_second_member_has_nothing_to_share(self):
+        text = tally.job(workers=1, records=2000, epochs=1, batch=128, extra=SHARE)
+        process, run_dir = self.start_job(self.write("one.toml", text))
+        summary = self.finish(process, run_dir)
+        self.assert_exact(summary, run_dir, 2000, 1)
+
+
+@needs_trainer
+class KillsWhileStepsAreShared(Kills):
+    kills = int(os.environ.get("ANTDT_KILLS", "30"))
+
+    def job_with(self, extra):
+        return self.write("job.toml", tally.job(records=self.records, epochs=EPOCHS, batch=256,
+                                                extra=SHARE + extra + SLOW))
+
+    @staticmethod
+    def is_worker(command):
+        return command.split(" ", 1)[0].endswith("antdt-trainer")
+
+    def test_random_kills_of_everything_lose_nothing(self):
+        summary = self.check_random_kills()
+        samples = computed(summary)
+        print(f"samples computed: {samples}", flush=True)
+        self.assertLess(samples["w0"], RECORDS * EPOCHS / 4 / 2, "the others computed most of its part")
+
+
+if __name__ == "__main__":
+    unittest.main()

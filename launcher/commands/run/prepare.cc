@@ -83,7 +83,6 @@ void add_lines(const Prepared& prepared, char role, const std::vector<std::size_
 // Programs, hosts and places.
 Result<Prepared> complete(transport::Context& context, Prepared prepared,
                           const launcher::RunOptions& options) {
-  ANTDT_RETURN_IF_ERROR(check_shared_steps(prepared.config));
   prepared.config.job.id = prepared.config.job.name + "-" + new_ulid();
   ANTDT_RETURN_IF_ERROR(find_programs_of(prepared.config));
   if (prepared.config.cluster.hosts.empty()) ANTDT_RETURN_IF_ERROR(ask_program(prepared.config));
@@ -103,13 +102,6 @@ Status check_metrics_address(const launcher::JobConfig& config) {
   const Status free = metrics::MetricsServer::check(config.metrics.listen);
   if (free) return {};
   return fail(ErrorKind::kUsage, "metrics.listen: {}; or remove the line", free.error().message);
-}
-
-Status check_shared_steps(const launcher::JobConfig& config) {
-  if (!config.control.share_steps) return {};
-  return fail(ErrorKind::kUsage,
-              "control.share_steps: so far steps are shared by antdt simulate alone; remove the "
-              "line, or add --set control.share_steps=false");
 }
 
 Status find_own_programs(launcher::JobConfig& config) {

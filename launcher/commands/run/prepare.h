@@ -33,8 +33,6 @@ struct Prepared {
 
 // Whether the job daemon will be able to serve metrics where job.toml says.
 [[nodiscard]] Status check_metrics_address(const launcher::JobConfig& config);
-// kUsage if the job's members would share their steps, which so far only antdt simulate plays.
-[[nodiscard]] Status check_shared_steps(const launcher::JobConfig& config);
 
 // Finds the full paths of the user's programs that run beside the job daemon on this machine: the
 // one that decides, and the one that is told events.

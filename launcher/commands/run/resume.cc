@@ -249,7 +249,6 @@ Result<int> resume(const ResumeOptions& options) {
   ANTDT_TRY(const launcher::ChangedConfig changed, settings(run_dir, options));
   const launcher::JobConfig& config = changed.config;
   ANTDT_RETURN_IF_ERROR(check_metrics_address(config));
-  ANTDT_RETURN_IF_ERROR(check_shared_steps(config));
   const jobd::RunJournal journal(config, run_dir, before.state_dir);
   ANTDT_RETURN_IF_ERROR(check_not_elsewhere(run_dir));
   ANTDT_RETURN_IF_ERROR(options.from_checkpoint ? check_keeps_checkpoints(config)

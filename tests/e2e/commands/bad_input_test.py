@@ -52,9 +52,19 @@ class BadInput(EndToEnd):
         text = self.job().replace('format = "criteo"', 'format = "criteo"\ndelivery = "at-least-once"')
         self.refused(text, 2, "delivery", "exactly-once")
 
-    def test_steps_are_not_shared_in_real_jobs_yet(self):
-        self.refused(self.job(), 2, "control.share_steps", "antdt simulate alone", "remove the line",
-                     args=("--set", "control.share_steps=true"))
+    def test_steps_that_cannot_be_shared_are_refused_with_what_to_change(self):
+        share = ("--set", "control.share_steps=true")
+        for settings, said in (
+                (("trainer.sync=ps-bsp", "roles.server.count=1"),
+                 'is for sync = "allreduce": under "ps-bsp" no step waits in the same way; remove it'),
+                (("batch.adjust=accumulation",), 'write adjust = "both", or remove it'),
+                (("batch.adjust=size",), 'write adjust = "both", or remove it'),
+                (("roles.worker.protocol=torchrun",), "is for antdt-trainer"),
+                (('roles.worker.command=["python3", "own.py"]',), "is for antdt-trainer"),
+                (('roles.worker.command=["/bin/true"]',), "is for antdt-trainer")):
+            with self.subTest(settings=settings):
+                more = [word for setting in settings for word in ("--set", setting)]
+                self.refused(self.job(), 2, "control.share_steps", said, args=(*share, *more))
 
     def test_nccl_without_a_device_is_refused_or_says_what_to_do(self):
         self.refused(self.job(), 2, "trainer.collective", "remove one of the two",

@@ -38,7 +38,8 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
       store_(std::move(parts.store)),
       users_(std::move(parts.users)),
       supervision_(options_.capacity),
-      accelerators_(accelerators) {
+      accelerators_(accelerators),
+      claims_(options_.device_claims) {
   runner_ = std::make_unique<ProcessRunner>(
       loop_, store_, std::move(parts.runner),
       ProcessRunner::Handlers{
@@ -137,6 +138,8 @@ void Agent::adopt() {
       private_job_->adopt(adopted.key.member.attempt, adopted.status);
     }
   }
+  claims_.join(leased_devices());
+  see_devices();  // those that its own processes have are not another agent's
   private_job_->begin();
 }
 
@@ -153,6 +156,8 @@ void Agent::apply(const supervision::Input& input) {
 
 void Agent::run(const supervision::LaunchProcess& effect) {
   log_info("starting {}: {}", describe(effect.key), fmt::join(effect.start->command, " "));
+  const Status claimed = claim_devices(*effect.start);
+  if (!claimed) return runner_->fail_start(effect.key, claimed.error());
   runner_->launch(effect.key, effect.start);
 }
 
@@ -231,7 +236,9 @@ void Agent::on_attached(const std::string& job) {
   apply(supervision::DaemonAttached{job});
 }
 
-wire::AgentWelcome Agent::welcome(const std::string& job, const UserIdentity& user) const {
+// Whoever attaches decides what to place here by it.
+wire::AgentWelcome Agent::welcome(const std::string& job, const UserIdentity& user) {
+  see_devices();
   const Capacity free = supervision_.free();
   wire::AgentWelcome welcome;
   welcome.host = options_.host;
@@ -254,8 +261,14 @@ void Agent::start_process(const wire::Envelope& envelope, wire::StartProcess& st
         fmt::format("host {} is drained {}", options_.host, wire::to_text(*drain_))});
   }
   hide_devices(start);
+  if (start.devices > 0) see_devices();  // what other agents have claimed since the last look
   apply(supervision::StartWanted{key, std::make_shared<wire::StartProcess>(std::move(start)),
                                  envelope.seq});
+  // One that waits for an older attempt to end has its lease already.
+  const Supervision::Process* const process = supervision_.find(key);
+  if (process != nullptr && process->phase == supervision::Phase::kWaiting) {
+    static_cast<void>(claim_devices(*process->start));
+  }
 }
 
 void Agent::on_daemon_message(const wire::Envelope& envelope, wire::Packet packet) {
@@ -336,6 +349,7 @@ void Agent::on_ended(const ProcessKey& key, const ExitStatus& status) {
            status.error, status.oom.empty() ? "" : "out of memory: " + status.oom);
   if (may_be_of_a_device(key, status)) return hold_end(key, status);
   apply(supervision::ProcessEnded{key, status});
+  claims_.keep_only(leased_devices());
 }
 
 void Agent::on_report(const ProcessKey& key, const wire::Report& report) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "antdtd/agent/private_job.h"
 #include "antdtd/agent/user_sockets.h"
 #include "antdtd/devices/accelerators.h"
+#include "antdtd/devices/device_claims.h"
 #include "antdtd/files/file_services.h"
 #include "antdtd/host/agent_metrics.h"
 #include "antdtd/host/process_probe.h"
@@ -41,6 +43,7 @@ struct AgentOptions {
   std::string version = {};  // of AntDT
   // CUDA_VISIBLE_DEVICES of the agent's environment: it leases no other devices.
   std::optional<std::string> visible_devices = {};
+  std::string device_claims = DeviceClaims::kDirectory;
 };
 
 // The parts of an agent, which main opens.
@@ -98,6 +101,8 @@ class Agent {
 
   // Accelerators and their leases: agent_devices.cc
   void see_devices();
+  [[nodiscard]] Status claim_devices(const wire::StartProcess& start);
+  [[nodiscard]] std::set<std::string> leased_devices() const;
   void hide_devices(wire::StartProcess& start) const;
   [[nodiscard]] wire::HostDevices devices_for(const UserIdentity& user) const;
   void tell_devices();
@@ -107,7 +112,7 @@ class Agent {
 
   [[nodiscard]] Status save_attach(const std::string& job, const UserIdentity& user);
   void on_attached(const std::string& job);
-  [[nodiscard]] wire::AgentWelcome welcome(const std::string& job, const UserIdentity& user) const;
+  [[nodiscard]] wire::AgentWelcome welcome(const std::string& job, const UserIdentity& user);
 
   void on_started(const ProcessKey& key, std::uint32_t pid);
   void on_ended(const ProcessKey& key, const ExitStatus& status);
@@ -133,6 +138,7 @@ class Agent {
   ReportSums sums_;
   ProcessCounts counts_;
   const Accelerators& accelerators_;
+  DeviceClaims claims_;
   ProcessProbes probes_;
   Throttles throttles_;
   std::map<ProcessKey, std::uint64_t> throttled_;  // start times in clock ticks

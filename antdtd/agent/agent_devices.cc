@@ -27,6 +27,7 @@ wire::HostDevices without_numbers(wire::HostDevices told) {
 }  // namespace
 
 void Agent::see_devices() {
+  claims_.keep_only(leased_devices());
   const Accelerators::Look look = accelerators_.look();
   if (look.watched) {
     const std::string before = supervision_.devices().trouble();
@@ -34,12 +35,41 @@ void Agent::see_devices() {
     if (look.trouble.empty() && !before.empty()) log_info("NVML answers again");
     const char* const visible =
         options_.visible_devices ? options_.visible_devices->c_str() : nullptr;
-    apply(leases::DevicesSeen{visible_devices(look.devices, visible), look.trouble});
+    std::vector<wire::HostDevice> devices = visible_devices(look.devices, visible);
+    for (wire::HostDevice& device : devices) {
+      device.elsewhere = claims_.is_taken_elsewhere(device.uuid);
+    }
+    apply(leases::DevicesSeen{std::move(devices), look.trouble});
   } else if (!supervision_.devices().trouble().empty()) {
     // NVML was waited for, and then did not begin.
     apply(leases::DevicesSeen{leases::counted_devices(options_.capacity.devices), ""});
   }
   tell_devices();
+}
+
+// A process that was started is of a lease whose devices nobody else has, or the start fails. A
+// machine without a directory for claims has agents that do not know of each other's leases.
+Status Agent::claim_devices(const wire::StartProcess& start) {
+  if (!start.lease) return {};
+  for (const wire::LeasedDevice& device : start.lease->devices) {
+    const Status claimed = claims_.take(device.uuid);
+    if (claimed) continue;
+    if (claimed.error().kind == ErrorKind::kRefused) {
+      return fail(ErrorKind::kRefused, "another agent of this machine has just leased {}: {}",
+                  device.uuid, claimed.error().message);
+    }
+    log_warn("other agents of this machine may lease {}, too: {}", device.uuid,
+             claimed.error().message);
+  }
+  return {};
+}
+
+std::set<std::string> Agent::leased_devices() const {
+  std::set<std::string> leased;
+  for (const wire::HostDevice& device : supervision_.devices().devices()) {
+    if (!device.holders.empty()) leased.insert(device.uuid);
+  }
+  return leased;
 }
 
 // The jobs of other users are not named.

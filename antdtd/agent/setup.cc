@@ -229,6 +229,7 @@ AgentOptions options_of(const AgentFlags& flags) {
   options.orphan_timeout = from_seconds(flags.orphan_timeout_seconds);
   options.log_file = flags.log_file;
   options.version = flags.version;
+  options.device_claims = flags.device_claims;
   if (const char* visible = std::getenv(kVisibleDevices)) options.visible_devices = visible;
   return options;
 }
@@ -286,7 +287,7 @@ Result<Opened> open_agent(EventLoop& loop, transport::Context& context, const Ag
                            std::move(workers),
                            {std::move(shim), workers_path, flags.socket_dir, whole_environment(),
                             std::move(successor), flags.state_dir + "/lock", hung_after(flags),
-                            std::move(cgroups), flags.limit_cpus},
+                            std::move(cgroups), flags.limit_cpus, flags.device_claims},
                            [&context, dir = flags.socket_dir](const UserIdentity& user) {
                              return open_socket_of(context, dir, user);
                            },
@@ -311,9 +312,12 @@ std::string devices_json(const AgentFlags& flags, const Accelerators& accelerato
   DeviceLeases leases(probe_capacity().devices);
   leases::Effects none;
   if (look.watched) {
-    leases.step(leases::DevicesSeen{visible_devices(look.devices, std::getenv(kVisibleDevices)),
-                                    look.trouble},
-                none);
+    auto devices = visible_devices(look.devices, std::getenv(kVisibleDevices));
+    const DeviceClaims claims(flags.device_claims);
+    for (wire::HostDevice& device : devices) {
+      device.elsewhere = claims.is_taken_elsewhere(device.uuid);
+    }
+    leases.step(leases::DevicesSeen{std::move(devices), look.trouble}, none);
   }
   return report::to_text(
       report::json_of(report::report_of({host_name(), leases.devices(), leases.trouble(),

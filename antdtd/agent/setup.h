@@ -37,6 +37,7 @@ struct AgentFlags {
   std::string version;                        // of AntDT
   std::string nvml = Accelerators::kLibrary;  // file or name of NVIDIA's management library
   double nvml_patience_seconds = to_seconds(Accelerators::kPatience);
+  std::string device_claims = DeviceClaims::kDirectory;
 };
 
 // How long an agent waits for the first look at its devices before it serves. Shorter than the time

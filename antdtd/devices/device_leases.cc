@@ -228,7 +228,7 @@ std::size_t DeviceLeases::uses(const wire::HostDevice& device) const {
 }
 
 bool DeviceLeases::may_take(const wire::HostDevice& device, bool shared) const {
-  if (!device.problem.empty()) return false;
+  if (!device.problem.empty() || device.elsewhere) return false;
   return std::ranges::none_of(leases_, [&](const Lease& lease) {
     return !(shared && lease.shared) &&
            std::ranges::any_of(lease.devices, [&](const auto& d) { return is(d, device); });
@@ -272,11 +272,13 @@ std::string DeviceLeases::shortage(const LeaseWanted& e) const {
   }
   std::size_t taken = 0;
   std::size_t instances = 0;
-  std::string sick;
+  std::string others;
   for (const wire::HostDevice& device : devices_) {
     if (device.mig) ++instances;
     if (!device.problem.empty()) {
-      sick += fmt::format("; {} is not healthy: {}", short_name(device), device.problem);
+      others += fmt::format("; {} is not healthy: {}", short_name(device), device.problem);
+    } else if (device.elsewhere) {
+      others += fmt::format("; {} is leased by another agent of this machine", short_name(device));
     } else if (!may_take(device, e.shared)) {
       ++taken;
     }
@@ -287,7 +289,7 @@ std::string DeviceLeases::shortage(const LeaseWanted& e) const {
     text += fmt::format("; {} of them are MIG instances, of which a process can use only one",
                         instances);
   }
-  return text + sick;
+  return text + others;
 }
 
 wire::DeviceLease DeviceLeases::granted(const Lease& lease, const LeaseWanted& e) const {

@@ -88,6 +88,13 @@ std::vector<std::string> shim_arguments(const ProcessKey& key, const wire::Start
   if (start.lease && start.lease->numa_node >= 0) {
     arguments.insert(arguments.end(), {"--numa-node", std::to_string(start.lease->numa_node)});
   }
+  if (start.lease) {
+    const DeviceClaims claims(settings.device_claims);
+    for (const wire::LeasedDevice& device : start.lease->devices) {
+      if (device.uuid.empty()) continue;
+      arguments.insert(arguments.end(), {"--device-claim", claims.path_of(device.uuid)});
+    }
+  }
   add_successor(arguments, key, start.run_dir, settings);
   arguments.emplace_back("--");
   arguments.insert(arguments.end(), start.command.begin(), start.command.end());
@@ -131,17 +138,18 @@ void ProcessRunner::claim_all() {
 
 void ProcessRunner::launch(const ProcessKey& key, StartRequest start) {
   Result<Live> live = start_shim(key, *start);
-  if (!live) {
-    log_error("{} cannot be started: {}", describe(key), live.error().message);
-    ExitStatus status;
-    status.error = live.error().message;
-    later([this, key, status] { handlers_.on_ended(key, status); });
-    return;
-  }
+  if (!live) return fail_start(key, live.error());
   const int status_fd = live->status_fd;
   live_[key] = std::move(*live);
   loop_.watch_fd(status_fd, [this, key] { read_status(key); });
   watch(key);
+}
+
+void ProcessRunner::fail_start(const ProcessKey& key, const Error& why) {
+  log_error("{} cannot be started: {}", describe(key), why.message);
+  ExitStatus status;
+  status.error = why.message;
+  later([this, key, status] { handlers_.on_ended(key, status); });
 }
 
 Result<ProcessRunner::Live> ProcessRunner::start_shim(const ProcessKey& key,

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "antdtd/devices/device_claims.h"
 #include "antdtd/files/file_services.h"
 #include "antdtd/processes/process_store.h"
 #include "antdtd/processes/shim_launcher.h"
@@ -34,6 +35,8 @@ class ProcessRunner {
     Duration agent_hung_after{};        // an agent that touches no claim for this long is ended
     std::optional<CgroupRoot> cgroups;  // the root of workers' cgroups
     bool limit_cpus = false;  // in those cgroups, limits workers to the CPUs that they lease
+    // Where shims join the claims of their workers' devices (antdtd/devices/device_claims.h).
+    std::string device_claims = DeviceClaims::kDirectory;
   };
   // Handlers are called from the loop, never from within a call to the runner.
   struct Handlers {
@@ -50,6 +53,8 @@ class ProcessRunner {
   // A worker's environment is described in antdtd/processes/environment.h; the job daemon
   // (kJobDaemon) gets the agent's own. If the start fails, it is reported as an end.
   void launch(const ProcessKey& key, StartRequest start);
+  // Reports that it was not started.
+  void fail_start(const ProcessKey& key, const Error& why);
   void signal(const ProcessKey& key, Force force);
   // Durable when it returns: if the process does not end with code 0, its end is an orphan's.
   void mark_orphaned(const ProcessKey& key) const;

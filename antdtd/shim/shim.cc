@@ -19,6 +19,7 @@
 #include "antdtd/processes/kill_rounds.h"
 #include "antdtd/shim/binding.h"
 #include "antdtd/shim/cgroup.h"
+#include "antdtd/shim/claim_file.h"
 #include "antdtd/shim/linger.h"
 #include "antdtd/shim/out_of_memory.h"
 #include "antdtd/shim/process_tree.h"
@@ -279,6 +280,22 @@ int report_spawn_failure(const ShimOptions& options, const Error& error) {
   return save_exit(options, status) == 0 ? 0 : kNothingStarted;
 }
 
+// Claims that cannot be opened are the agent's alone. One that another agent is taking belongs to
+// no process of this agent any more, nor to the agent.
+Result<std::vector<ClaimFile>> join_claims(const std::vector<std::string>& paths) {
+  std::vector<ClaimFile> joined;
+  for (const std::string& path : paths) {
+    auto claim = ClaimFile::join(path);
+    if (claim) {
+      joined.push_back(std::move(*claim));
+    } else if (claim.error().kind == ErrorKind::kRefused) {
+      return fail(ErrorKind::kRefused, "another agent of this machine leases its device: {}",
+                  claim.error().message);
+    }
+  }
+  return joined;
+}
+
 // `lock` belongs to this process and ends with it: the child must not hold it.
 void stay_for_the_agent(const ShimOptions& options, PidLock lock) {
   if (options.agent.command.empty() || fork() != 0) return;
@@ -299,6 +316,8 @@ int run_shim(const ShimOptions& options) {
   // Another process holds the lock, or an agent has given this process up meanwhile.
   if (!lock || access(exit_file(options.process_dir).c_str(), F_OK) == 0) return kNothingStarted;
 
+  const auto claims = join_claims(options.device_claims);
+  if (!claims) return report_spawn_failure(options, claims.error());
   const std::string unbound = bind_to(options.cpus, options.numa_node);  // the worker inherits it
   const Result<SpawnedWorker> worker = spawn_worker(options.command, options.working_directory,
                                                     options.cgroup, options.cgroup_procs_fd);

@@ -35,6 +35,8 @@ struct ShimOptions {
   // (antdtd/shim/binding.h); "" and -1: to none.
   std::string cpus;
   int numa_node = -1;
+  // The files of the claims of the worker's devices, which it joins (antdtd/shim/claim_file.h).
+  std::vector<std::string> device_claims;
   SuccessorOptions agent;  // a private agent that is to be started again
   std::vector<std::string> command;
 };

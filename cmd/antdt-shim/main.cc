@@ -17,7 +17,7 @@ constexpr const char* kUsage =
     "Usage: antdt-shim --process-dir DIR --log-prefix PATH [--log-bytes N]\n"
     "                  [--orphan-timeout-ms N] [--working-directory DIR] [--cgroup DIR]\n"
     "                  [--cgroup-procs-fd N] [--release-orphans] [--cpus LIST]\n"
-    "                  [--numa-node N]\n"
+    "                  [--numa-node N] [--device-claim PATH...]\n"
     "                  [--agent-lock PATH --agent-log PATH --agent-patience-ms N\n"
     "                   --agent-hung-ms N --agent-argument ARGUMENT...]\n"
     "                  -- PROGRAM [ARGUMENT...]\n"
@@ -63,6 +63,7 @@ bool parse(int argc, char** argv, antdt::antdtd::ShimOptions& options, bool& kil
                           {"release-orphans", no_argument, nullptr, 'r'},
                           {"cpus", required_argument, nullptr, 'u'},
                           {"numa-node", required_argument, nullptr, 'n'},
+                          {"device-claim", required_argument, nullptr, 'v'},
                           {"kill-marked", no_argument, nullptr, 'm'},
                           {"agent-lock", required_argument, nullptr, 'k'},
                           {"agent-log", required_argument, nullptr, 'g'},
@@ -85,6 +86,7 @@ bool parse(int argc, char** argv, antdt::antdtd::ShimOptions& options, bool& kil
     if (c == 'f' && !parse_descriptor(optarg, options.cgroup_procs_fd)) return false;
     if (c == 'u') options.cpus = optarg;
     if (c == 'n' && !parse_node(optarg, options.numa_node)) return false;
+    if (c == 'v') options.device_claims.emplace_back(optarg);
     if (c == 'r') options.keep_orphans = false;
     if (c == 'm') kill_marked = true;
     if (c == '?') return false;

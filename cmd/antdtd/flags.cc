@@ -51,6 +51,10 @@ void define(CLI::App& app, Flags& flags) {
                  "Seconds after which a call of that library that has not returned is a trouble")
       ->capture_default_str()
       ->check(CLI::Range(0.01, 3600.0));
+  app.add_option("--device-claims", agent.device_claims,
+                 "Directory in which the agents of this machine tell one another which GPUs they "
+                 "lease; the same one for all")
+      ->capture_default_str();
   app.add_flag("--show-devices", flags.show_devices,
                "Write the GPUs that an agent here would lease as a line of JSON, and end");
   app.add_option("--metrics", agent.metrics,

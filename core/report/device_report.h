@@ -33,6 +33,7 @@ struct HostDevice {
   std::int64_t numa_node = -1;
   std::string cpus = {};
   std::string problem = {};
+  bool elsewhere = false;
   bool shared = false;
   std::vector<DeviceHolder> holders = {};
   template <class Self, class V>
@@ -45,6 +46,7 @@ struct HostDevice {
     v("numa_node", m.numa_node);
     v("cpus", m.cpus);
     v("problem", m.problem);
+    v("elsewhere", m.elsewhere);
     v("shared", m.shared);
     v("holders", m.holders);
   }
@@ -75,6 +77,7 @@ struct HostDevices {
                                                           d.numa_node,
                                                           d.cpus,
                                                           d.problem,
+                                                          d.elsewhere,
                                                           d.shared,
                                                           {}});
     for (const wire::DeviceHolder& h : d.holders) {

@@ -98,6 +98,8 @@ std::string gpu_troubles(const report::HostDevices& devices) {
   for (const report::HostDevice& device : devices.list) {
     if (!device.problem.empty()) {
       lines += fmt::format("\n    {} is not leased: {}", device.name, device.problem);
+    } else if (device.elsewhere) {
+      lines += fmt::format("\n    {} is leased by another agent of that machine", device.name);
     }
   }
   return lines;

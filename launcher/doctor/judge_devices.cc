@@ -14,6 +14,7 @@ std::string holders_of(const report::HostDevice& device) {
                         holder.job.empty() ? fmt::format("a job of {}", holder.user)
                                            : fmt::format("{} of {}", holder.worker, holder.job));
   }
+  if (device.elsewhere) return "is held by another agent of the machine";
   return text.empty() ? "free" : "is held by " + text + (device.shared ? " (shared)" : "");
 }
 

@@ -15,6 +15,7 @@ std::string holders_text(const report::HostDevice& device) {
                                            : fmt::format("{} {}", holder.job, holder.worker));
   }
   if (device.shared) text += " (shared)";
+  if (device.elsewhere) text = "leased by another agent of the machine";
   if (device.problem.empty()) return text.empty() ? "free" : text;
   return (text.empty() ? "not leased: " : text + ", not healthy: ") + device.problem;
 }

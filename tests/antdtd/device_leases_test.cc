@@ -122,6 +122,20 @@ TEST(DeviceLeases, TwoJobsNeverHaveTheSameDevice) {
   EXPECT_THAT(host.take(want(worker("a", 1))), ElementsAre("GPU-a"));
 }
 
+TEST(DeviceLeases, ADeviceOfAnotherAgentIsNotLeasedUntilItIsGivenBack) {
+  wire::HostDevice taken = gpu(0);
+  taken.elsewhere = true;
+  Host host({taken, gpu(1)});
+  EXPECT_EQ(host.machine().free(), 1U);
+  EXPECT_EQ(host.machine().sharable(), 1U);
+  EXPECT_THAT(host.take(want(worker("a", 0))), ElementsAre("GPU-b"));
+  EXPECT_THAT(host.take(share(worker("a", 1))),
+              ElementsAre(HasSubstr("of the 2 here 1 is leased; GPU 0 is leased by another agent "
+                                    "of this machine")));
+  host.see({gpu(0), gpu(1)});
+  EXPECT_THAT(host.take(want(worker("a", 1))), ElementsAre("GPU-a"));
+}
+
 TEST(DeviceLeases, AnEndedLeaseIsFreeAndASecondEndChangesNothing) {
   Host host({gpu(0)});
   EXPECT_THAT(host.take(want(worker("a", 0))), ElementsAre("GPU-a"));

@@ -38,6 +38,7 @@ struct HostDevice {
   std::int32_t numa_node = -1;   // the nearest one; -1: unknown
   std::string cpus;              // the nearest ones, as "0-15,32-47"; "": unknown
   std::string problem;           // why it is not leased; "": it is healthy
+  bool elsewhere = false;        // another agent of the machine has leased it
   std::string clocks_held_down;  // by what ("heat", "a power limit"); "": by nothing
   std::uint32_t utilisation_percent = 0;
   std::uint32_t clock_mhz = 0;  // of its processors, now and at most; 0: unknown
@@ -56,6 +57,7 @@ struct HostDevice {
     v("numa_node", m.numa_node);
     v("cpus", m.cpus);
     v("problem", m.problem);
+    v("elsewhere", m.elsewhere);
     v("clocks_held_down", m.clocks_held_down);
     v("utilisation_percent", m.utilisation_percent);
     v("clock_mhz", m.clock_mhz);

@@ -36,15 +36,18 @@ class Leases(Hosts):
         new.write_text("".join(lines) + ("hang\n" if hang else ""))
         new.replace(self.devices)
 
-    def host(self, name="hosta"):
-        """Starts the agent of this host, again after it was killed; returns its address."""
+    def host(self, name="hosta", machine=None):
+        """Starts the agent of this host, again after it was killed; returns its address. Agents of one
+        `machine` have the same GPUs."""
+        claims = self.dir / f"claims-{machine or name}"
+        claims.mkdir(exist_ok=True)
         port = self.agents[name][1] if name in self.agents else free_port()
         log = open(self.dir / f"{name}.log", "a")
         process = subprocess.Popen(
             [str(BIN / "antdtd"), "--listen", f"127.0.0.1:{port}", "--keys", str(self.user_keys),
              "--state-dir", str(self.dir / f"{name}-state"), "--host-name", name, "--socket-dir",
              str(self.runtime / name), "--address", "127.0.0.1", "--allow-root", "--nvml",
-             str(NVML), "--nvml-patience", "1"],
+             str(NVML), "--nvml-patience", "1", "--device-claims", str(claims)],
             env=self.env, stdout=log, stderr=subprocess.STDOUT)
         log.close()
         self.addCleanup(lambda: (process.poll() is None and process.terminate(), process.wait(10)))
@@ -216,6 +219,31 @@ class OneHost(Leases):
         self.end(free)
 
 
+class TwoAgents(Leases):
+    def test_agents_of_one_machine_lease_no_gpu_twice_even_while_one_is_gone(self):
+        first, second = self.host(machine="both"), self.host("hostb", machine="both")
+        one = self.start("one", [first])
+        two = self.start("two", [second])
+        self.assertEqual({self.sees(one), self.sees(two)}, {"GPU-a", "GPU-b"})
+        why = self.refused("three", [first])
+        self.assertIn("0 GPUs free: room for 0", why)
+        self.assertRegex(why, "GPU [01] is leased by another agent of that machine")
+        await_true(lambda: re.search(r"GPU [01] .*leased by another agent of the machine",
+                                     self.antdt("status", two[2]).stdout), 20, "status says it")
+        # An agent that is killed keeps what its processes have.
+        agent, _ = self.agents["hosta"]
+        agent.kill()
+        agent.wait(10)
+        self.assertIn("0 GPUs free", self.refused("four", [second]))
+        self.host(machine="both")
+        await_true(lambda: self.holders(one).get(self.sees(one)) == [("one", "w0.1")], 20, "it has it again")
+        self.end(one)
+        def runs():
+            return self.run_job(self.job("five", [second], script=f"{SEEN}; exit 0"), timeout=60).code == 0
+        await_true(runs, 30, "what the first agent gave back is leased by the second")
+        self.end(two)
+
+
 class Torchrun(Leases):
     def test_cuda_local_rank_is_the_ranks_own_device(self):
         self.gpus("a", "b", "c")
@@ -328,13 +356,27 @@ class OneMachine(Leases):
         super().setUp()
         (self.dir / "libnvidia-ml.so.1").symlink_to(NVML)
         self.env["LD_LIBRARY_PATH"] = str(self.dir)
+        # Private agents claim devices among all agents of this machine, so these have names of their own.
+        self.names = [f"test-{os.getpid()}-{n}" for n in "ab"]
+        self.gpus(*self.names)
+        for name in self.names:
+            self.addCleanup(pathlib.Path(f"/run/lock/antdt-device-GPU-{name}").unlink, missing_ok=True)
+
+    def test_two_jobs_of_this_machine_have_gpus_of_their_own(self):
+        one = self.start("one", [])
+        first = self.sees(one)
+        two = self.start("two", [])
+        self.assertEqual({first, self.sees(two)}, {f"GPU-{name}" for name in self.names})
+        self.assertRegex(self.refused("three", []), "GPU [01] is leased by another agent of that machine")
+        self.end(one)
+        self.end(two)
 
     def test_a_job_of_this_machine_leases_its_gpus(self):
         self.env["CUDA_VISIBLE_DEVICES"] = "1"  # as an allocation of Slurm sets it
         job = self.start("job", [])
-        self.assertEqual(self.sees(job), "GPU-b")
-        self.assertIn("1 GPUs free: room for 1", self.refused("two", [], count=2))
+        self.assertEqual(self.sees(job), f"GPU-{self.names[1]}")
         self.end(job)
+        self.assertIn("1 GPUs free: room for 1", self.refused("two", [], count=2))
 
     def test_a_job_that_asks_for_no_gpus_sees_what_its_user_sees(self):
         self.env["CUDA_VISIBLE_DEVICES"] = "1"

@@ -26,6 +26,7 @@ void ReportSums::add(const ProcessKey& key, const wire::Report& report, Duration
     sum.report.hop_us += report.hop_us;
   }
   sum.report.samples_total = report.samples_total;
+  sum.report.samples_of_others = report.samples_of_others;
   sum.report.account = report.account;
   sum.report.step = report.step;
   sum.report.activity = report.activity;

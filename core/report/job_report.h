@@ -158,8 +158,9 @@ struct WorkerStatus {
   std::uint64_t attempt = 0;
   std::string state =
       {};  // "planned", "started", "joined", "leaving", "exited", "waiting", "removed"
-  std::uint64_t batch = 0;    // samples per step in the newest plan
-  std::uint64_t samples = 0;  // samples that it trained
+  std::uint64_t batch = 0;              // samples per step in the newest plan
+  std::uint64_t samples = 0;            // samples that it trained
+  std::uint64_t samples_of_others = 0;  // of these: computed for other workers in shared steps
   double samples_per_second = 0;
   std::string verdict = {};
   std::optional<Straggler> straggler = {};      // set if it makes others wait
@@ -180,6 +181,7 @@ struct WorkerStatus {
     v("state", m.state);
     v("batch", m.batch);
     v("samples", m.samples);
+    v.if_any("samples_of_others", m.samples_of_others);
     v("samples_per_second", m.samples_per_second);
     v("verdict", m.verdict);
     v.later("straggler", m.straggler);
@@ -376,7 +378,8 @@ struct WorkerSummary {
   std::uint64_t pid = 0;
   std::uint64_t attempt = 0;
   std::uint64_t samples = 0;
-  double wall_seconds = 0;  // of its attempts that have ended: the sum of lost_time
+  std::uint64_t samples_of_others = 0;  // of these: computed for other workers in shared steps
+  double wall_seconds = 0;              // of its attempts that have ended: the sum of lost_time
   TimeSpent lost_time = {};
   DeviceClass device = {};
   std::optional<EmbeddingSteps> embedding_steps = {};
@@ -388,6 +391,7 @@ struct WorkerSummary {
     v("pid", m.pid);
     v("attempt", m.attempt);
     v("samples", m.samples);
+    v.if_any("samples_of_others", m.samples_of_others);
     v("wall_seconds", m.wall_seconds);
     v("lost_time", m.lost_time);
     v.later("device", m.device);

@@ -87,6 +87,8 @@ struct Report {
   // by running out of it; 0: not known.
   std::uint32_t max_micro_batch = 0;
   TableSums table_sums = {};  // by this attempt so far
+  // Of samples_total: those of other workers' parts, which this one computed in shared steps.
+  std::uint64_t samples_of_others = 0;
   ANTDT_MESSAGE("report") {
     v("batches", m.batches);
     v("samples", m.samples);
@@ -108,6 +110,7 @@ struct Report {
     v("io_total_bytes", m.io_total_bytes);
     v("max_micro_batch", m.max_micro_batch);
     v("table_sums", m.table_sums);
+    v("samples_of_others", m.samples_of_others);
   }
 };
 
@@ -127,11 +130,13 @@ struct Bye {
   TimeAccount account;
   std::string error;  // not empty: why it gives up
   TableSums table_sums = {};
+  std::uint64_t samples_of_others = 0;  // as in Report
   ANTDT_MESSAGE("bye") {
     v("samples_total", m.samples_total);
     v("account", m.account);
     v("error", m.error);
     v("table_sums", m.table_sums);
+    v("samples_of_others", m.samples_of_others);
   }
 };
 

@@ -36,8 +36,9 @@ struct WorkerReport {
   double samples_per_second = 0;  // speed of its own work, transient window
   bool judged = false;            // enough was measured for a verdict
   Verdict verdict;
-  std::uint64_t samples = 0;   // samples that it trained
-  std::optional<double> cpus;  // how many CPUs it uses now
+  std::uint64_t samples = 0;            // samples that it trained
+  std::uint64_t samples_of_others = 0;  // of these: computed for other workers in shared steps
+  std::optional<double> cpus;           // how many CPUs it uses now
   wire::TimeAccount time;
   wire::TableSums table_sums = {};
   // Time between the worker's exit and the job's end (or now), which `time` does not contain.

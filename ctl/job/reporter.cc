@@ -35,6 +35,7 @@ std::vector<WorkerReport> workers_of(const Parts& parts) {
     WorkerReport r;
     const WorkerTimes::Times times = parts.times.of(w.place.worker);
     r.samples = times.samples;
+    r.samples_of_others = times.of_others;
     r.wall_seconds = times.wall_seconds;
     r.time = times.time;
     r.table_sums = times.table_sums;

@@ -85,6 +85,18 @@ void add_workers(const report::Summary& s, Lines& lines) {
       std::back_inserter(lines));
 }
 
+void add_shared_steps(const report::Summary& s, Lines& lines) {
+  std::uint64_t all = 0, of_others = 0;
+  for (const report::WorkerSummary& w : s.workers) {
+    all += w.samples;
+    of_others += w.samples_of_others;
+  }
+  if (of_others == 0) return;
+  lines.push_back(fmt::format("shared steps: {} samples ({:.1f}%) were computed for other workers",
+                              grouped(of_others),
+                              100 * static_cast<double>(of_others) / static_cast<double>(all)));
+}
+
 void add_servers(const report::Summary& s, Lines& lines) {
   if (s.servers.empty()) return;
   std::ranges::move(server_table(s.servers), std::back_inserter(lines));
@@ -179,6 +191,7 @@ Lines summary_lines(const report::Summary& summary) {
   add_speed(summary, lines);
   add_epochs(summary, lines);
   add_workers(summary, lines);
+  add_shared_steps(summary, lines);
   add_servers(summary, lines);
   add_collective(summary, lines);
   add_time(summary, lines);

@@ -68,6 +68,7 @@ struct BatchTimes {
   bool counts = true;
   bool in_model = true;  // false: the push came too late, and its records are given back
   std::optional<Duration> hop = {};  // round-trip time, if it was measured since the last batch
+  std::uint64_t of_others = 0;  // samples, of `samples`: of other workers' parts (shared steps)
 };
 
 // What has arrived besides the orders.

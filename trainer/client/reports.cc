@@ -28,6 +28,7 @@ void Reports::begin_pulse(MonoTime now) {
 
 void Reports::add(const BatchTimes& times) {
   if (times.in_model) samples_total_ += times.samples;
+  samples_of_others_ += times.of_others;
   has_news_ = true;
   if (times.counts) {
     report_.batches += 1;
@@ -74,6 +75,7 @@ void Reports::flush_progress(ShardFeed& feed, MonoTime now, Effects& out) {
 
 void Reports::send_report(Generation current, MonoTime now, Effects& out) {
   report_.samples_total = samples_total_;
+  report_.samples_of_others = samples_of_others_;
   report_.account = account_;
   report_.step = step_;
   report_.activity = activity_;
@@ -97,6 +99,7 @@ wire::Bye Reports::end(wire::Bye last, Generation current, ShardFeed& feed, Mono
   progress_sent_at_.reset();
   flush(current, feed, now, out);
   if (last.samples_total == 0) last.samples_total = samples_total_;
+  last.samples_of_others = samples_of_others_;
   if (last.account.startup == 0 && last.account.compute == 0) last.account = account_;
   last.table_sums = table_sums_;
   return last;

@@ -61,6 +61,7 @@ class Reports {
   std::optional<MonoTime> report_sent_at_, progress_sent_at_;
   std::optional<MonoTime> pulse_at_;  // when to report even if nothing is new; empty: not now
   std::uint64_t samples_total_ = 0;
+  std::uint64_t samples_of_others_ = 0;
   wire::TimeAccount account_;
   Step step_;
   const char* activity_ = "startup";

@@ -16,6 +16,7 @@ void WorkerTimes::measured(WorkerId worker, const wire::Metrics& metrics) {
     times.cpus = static_cast<double>(probe.ran_us) / static_cast<double>(probe.looked_us);
   }
   times.samples = std::max(times.samples, sum.samples_total);
+  times.of_others = std::max(times.of_others, sum.samples_of_others);
   times.time = sum.account;
   times.table_sums = sum.table_sums;
 }
@@ -23,6 +24,7 @@ void WorkerTimes::measured(WorkerId worker, const wire::Metrics& metrics) {
 void WorkerTimes::left(WorkerId worker, const wire::Bye& bye) {
   Times& times = present_[worker];
   times.samples = std::max(times.samples, bye.samples_total);
+  times.of_others = std::max(times.of_others, bye.samples_of_others);
   times.time = bye.account;
   times.table_sums = bye.table_sums;
 }
@@ -38,6 +40,7 @@ void WorkerTimes::ended(Member member, MonoTime now) {
     started_.erase(started);
   }
   all.samples += last.samples;
+  all.of_others += last.of_others;
   all.wall_seconds += last.wall_seconds;
   all.time += last.time;
   all.table_sums += last.table_sums;
@@ -58,6 +61,7 @@ WorkerTimes::Times WorkerTimes::of(WorkerId worker) const {
   if (const auto found = present_.find(worker); found != present_.end()) times = found->second;
   if (const auto found = earlier_.find(worker); found != earlier_.end()) {
     times.samples += found->second.samples;
+    times.of_others += found->second.of_others;
     times.wall_seconds += found->second.wall_seconds;
     times.time += found->second.time;
     times.table_sums += found->second.table_sums;

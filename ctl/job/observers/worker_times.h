@@ -18,6 +18,7 @@ class WorkerTimes {
  public:
   struct Times {
     std::uint64_t samples = 0;
+    std::uint64_t of_others = 0;  // of these: computed for other workers in shared steps
     wire::TimeAccount time;
     wire::TableSums table_sums;
     double wall_seconds = 0;          // of attempts that have ended

@@ -80,8 +80,9 @@ inline std::string show(const client::Skip& m) {
   return shown;
 }
 inline std::string show(const client::BatchTimes& m) {
-  return fmt::format("report {} samples{}{}", m.samples, m.counts ? "" : ", not counted",
-                     m.in_model ? "" : ", not in the model");
+  return fmt::format("report {} samples{}{}{}", m.samples,
+                     m.of_others == 0 ? "" : fmt::format(", {} of others", m.of_others),
+                     m.counts ? "" : ", not counted", m.in_model ? "" : ", not in the model");
 }
 inline std::string show(const wire::Progress& m) {
   return fmt::format("progress: step {}, {} stable, {} of all, plan {}{}", m.step, m.place,

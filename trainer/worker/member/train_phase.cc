@@ -155,7 +155,11 @@ TrainPhase::End TrainPhase::run_computed(const MicroBatchComputed& input, MonoTi
   own_.slot.weight += input.weight;
   own_.slot.loss += input.loss;
   own_.computed += input.records;
-  if (run_.owner == seat_->offer().member) tell_skips(place_ + run_.from, input.skipped, out);
+  if (run_.owner == seat_->offer().member) {
+    tell_skips(place_ + run_.from, input.skipped, out);
+  } else {
+    own_.of_others += input.records;
+  }
   compute_run({}, now, out);
   return {};
 }
@@ -405,6 +409,7 @@ void TrainPhase::write_checkpoint(Effects& out) {
 void TrainPhase::report(Effects& out) {
   client::BatchTimes times = own_.times;
   times.samples = own_.computed;
+  times.of_others = own_.of_others;
   if (times.samples == 0) return;
   // If the plan or a lack of records made a step different from the others, it says nothing about
   // this member's speed.

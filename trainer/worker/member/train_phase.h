@@ -99,8 +99,9 @@ class TrainPhase {
     StepSlot slot;
     client::BatchTimes times;
     std::uint32_t micro_batches = 0;
-    std::uint64_t computed = 0;  // records; others than those of its slot in a shared step
-    bool skips = false;          // some of its records
+    std::uint64_t computed = 0;   // records; others than those of its slot in a shared step
+    std::uint64_t of_others = 0;  // of these: records of other members' parts
+    bool skips = false;           // some of its records
   };
   // The reason why the present step is the last one.
   enum class Last : std::uint8_t { kNot, kComplete, kStoppedTogether };

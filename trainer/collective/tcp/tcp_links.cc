@@ -248,7 +248,15 @@ void TcpLinks::abort() {
   aborted_ = true;
   const std::uint64_t one = 1;
   static_cast<void>(!::write(wake_.get(), &one, sizeof(one)));
+  const std::lock_guard lock(abort_mutex_);
   if (on_abort_) on_abort_();
+}
+
+void TcpLinks::end_together(std::function<void(const Error&)> died, std::function<void()> aborted) {
+  on_death_ = std::move(died);
+  const std::lock_guard lock(abort_mutex_);
+  on_abort_ = std::move(aborted);
+  if (aborted_) on_abort_();
 }
 
 }  // namespace antdt::trainer

@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -67,11 +68,8 @@ class TcpLinks {
   [[nodiscard]] const std::shared_ptr<LinkLedger>& ledger() const { return ledger_; }
 
   // Ends something else together with the links: `died` is called in the thread that uses them,
-  // `aborted` in that of abort(). Before anything else is done with them.
-  void end_together(std::function<void(const Error&)> died, std::function<void()> aborted) {
-    on_death_ = std::move(died);
-    on_abort_ = std::move(aborted);
-  }
+  // `aborted` in that of abort(), or now if they were aborted already. Neither may block.
+  void end_together(std::function<void(const Error&)> died, std::function<void()> aborted);
   // Whether they may be used; otherwise the reason for which they are dead.
   [[nodiscard]] Status alive();
   void abort();
@@ -107,6 +105,7 @@ class TcpLinks {
   std::vector<std::string> addresses_;  // of all members, by rank
   std::optional<Greeting> greeting_;    // as long as it listens
   std::function<void(const Error&)> on_death_;
+  std::mutex abort_mutex_;  // an abort may come while they are connected
   std::function<void()> on_abort_;
   std::string address_;
   std::string death_;  // why it is dead; empty while it is alive

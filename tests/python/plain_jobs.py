@@ -7,7 +7,7 @@ SCRIPT = python_jobs.PROGRAMS / "plain_ddp.py"
 
 
 class PlainJobs(python_jobs.PythonJobs):
-    def script(self, python=None, workers=3, extra="", program=(SCRIPT,), **env):
+    def script(self, python=None, workers=3, extra="", program=(SCRIPT,), windows=("2s", "6s"), **env):
         variables = ", ".join(f'{k} = "{v}"' for k, v in env.items())
         command = json.dumps([python or python_jobs.PYTHONS[0], *map(str, program)])
         return self.write("job.toml", f"""
@@ -20,8 +20,8 @@ protocol = "torchrun"
 command = {command}
 env = {{ {variables} }}
 [control]
-transient_window = "2s"
-persistent_window = "6s"
+transient_window = "{windows[0]}"
+persistent_window = "{windows[1]}"
 {extra}
 """)
 

@@ -12,7 +12,8 @@ from plain_jobs import PlainJobs
 @python_jobs.needs_torch
 class TorchrunStraggler(PlainJobs):
     def test_a_script_is_measured_and_a_slowed_rank_is_named(self):
-        job = self.script(PLAIN_STEPS="100000")
+        # In a window so long, the machine's own pauses of a second make nobody slow.
+        job = self.script(windows=("6s", "20s"), PLAIN_STEPS="100000")
         process, run_dir = self.start_job(job)
         await_true(lambda: self.status(run_dir).get("step", 0) > 30, 120, "steps")
         done = self.antdt("inject", run_dir, 'workers=["w1"]', "slowdown=4")

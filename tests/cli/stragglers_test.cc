@@ -73,7 +73,8 @@ TEST_F(StragglersTest, EachJobIsTheSituationThatItsIdealIsCountedFor) {
       EXPECT_EQ(config->roles.worker.count, cell.situation.workers);
       EXPECT_EQ(config->batch.global, cell.situation.global_batch);
       EXPECT_EQ(config->trainer.sync, cell.situation.sync);
-      EXPECT_EQ(config->control.solution, cell.solution);
+      EXPECT_EQ(config->control.solution + (config->control.share_steps ? "+share" : ""),
+                cell.solution);
       EXPECT_EQ(config->job.seed, 9);
       if (cell.situation.sync != "allreduce") {
         EXPECT_EQ(config->roles.server.count, cell.situation.servers);
@@ -97,8 +98,8 @@ TEST_F(StragglersTest, AllSolutionsMeetAllSituationsAndWhatCannotBeRunSaysWhy) {
       EXPECT_FALSE(cell.not_run.empty()) << cell.situation.name;
     }
   }
-  EXPECT_EQ(solutions,
-            (std::set<std::string>{"none", "dds", "backup-workers", "lb-bsp", "nd", "dd"}));
+  EXPECT_EQ(solutions, (std::set<std::string>{"none", "dds", "backup-workers", "lb-bsp", "nd", "dd",
+                                              "none+share", "nd+share", "dd+share"}));
   EXPECT_EQ(cells->size(), names.size() * solutions.size());
 }
 

@@ -138,7 +138,7 @@ void Agent::adopt() {
       private_job_->adopt(adopted.key.member.attempt, adopted.status);
     }
   }
-  claims_.join(leased_devices());
+  claims_.join(supervision_.devices().leased_uuids());
   see_devices();  // those that its own processes have are not another agent's
   private_job_->begin();
 }
@@ -349,7 +349,7 @@ void Agent::on_ended(const ProcessKey& key, const ExitStatus& status) {
            status.error, status.oom.empty() ? "" : "out of memory: " + status.oom);
   if (may_be_of_a_device(key, status)) return hold_end(key, status);
   apply(supervision::ProcessEnded{key, status});
-  claims_.keep_only(leased_devices());
+  claims_.keep_only(supervision_.devices().leased_uuids());
 }
 
 void Agent::on_report(const ProcessKey& key, const wire::Report& report) {

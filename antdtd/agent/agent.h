@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -102,7 +101,6 @@ class Agent {
   // Accelerators and their leases: agent_devices.cc
   void see_devices();
   [[nodiscard]] Status claim_devices(const wire::StartProcess& start);
-  [[nodiscard]] std::set<std::string> leased_devices() const;
   void hide_devices(wire::StartProcess& start) const;
   [[nodiscard]] wire::HostDevices devices_for(const UserIdentity& user) const;
   void tell_devices();

@@ -27,7 +27,7 @@ wire::HostDevices without_numbers(wire::HostDevices told) {
 }  // namespace
 
 void Agent::see_devices() {
-  claims_.keep_only(leased_devices());
+  claims_.keep_only(supervision_.devices().leased_uuids());
   const Accelerators::Look look = accelerators_.look();
   if (look.watched) {
     const std::string before = supervision_.devices().trouble();
@@ -62,14 +62,6 @@ Status Agent::claim_devices(const wire::StartProcess& start) {
              claimed.error().message);
   }
   return {};
-}
-
-std::set<std::string> Agent::leased_devices() const {
-  std::set<std::string> leased;
-  for (const wire::HostDevice& device : supervision_.devices().devices()) {
-    if (!device.holders.empty()) leased.insert(device.uuid);
-  }
-  return leased;
 }
 
 // The jobs of other users are not named.

@@ -368,6 +368,14 @@ std::uint32_t DeviceLeases::sharable() const {
       std::ranges::count_if(devices_, [this](const auto& d) { return may_take(d, true); }));
 }
 
+std::set<std::string> DeviceLeases::leased_uuids() const {
+  std::set<std::string> uuids;
+  for (const Lease& lease : leases_) {
+    for (const wire::LeasedDevice& device : lease.devices) uuids.insert(device.uuid);
+  }
+  return uuids;
+}
+
 bool DeviceLeases::holds(const ProcessKey& key) const {
   return std::ranges::any_of(leases_, [&](const Lease& lease) {
     return lease.job == key.job && lease.places.contains(key.member);

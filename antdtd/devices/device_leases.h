@@ -30,6 +30,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -98,6 +99,8 @@ class DeviceLeases {
   [[nodiscard]] std::uint32_t sharable() const;
   // All devices with the jobs and workers that hold them; the holders' users are left empty.
   [[nodiscard]] std::vector<wire::HostDevice> devices() const;
+  // The UUIDs of the devices in leases, those of processes that have yet to begin included.
+  [[nodiscard]] std::set<std::string> leased_uuids() const;
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
   [[nodiscard]] bool holds(const ProcessKey& key) const;
   // What is wrong with the devices of a process; "": nothing.

@@ -136,6 +136,18 @@ TEST(DeviceLeases, ADeviceOfAnotherAgentIsNotLeasedUntilItIsGivenBack) {
   EXPECT_THAT(host.take(want(worker("a", 1))), ElementsAre("GPU-a"));
 }
 
+TEST(DeviceLeases, TheDevicesOfALeaseAreLeasedBeforeAllOfItsProcessesBegin) {
+  Host host({gpu(0), gpu(1), gpu(2)});
+  EXPECT_THAT(host.machine().leased_uuids(), IsEmpty());
+  EXPECT_THAT(host.take(rank(worker("a", 0), 0, 2)), ElementsAre("GPU-a"));
+  EXPECT_THAT(host.machine().leased_uuids(), ElementsAre("GPU-a", "GPU-b"));
+  EXPECT_THAT(host.take(rank(worker("a", 1), 1, 2)), ElementsAre("GPU-b"));
+  host.end(worker("a", 0));
+  EXPECT_THAT(host.machine().leased_uuids(), ElementsAre("GPU-a", "GPU-b"));
+  host.end(worker("a", 1));
+  EXPECT_THAT(host.machine().leased_uuids(), IsEmpty());
+}
+
 TEST(DeviceLeases, AnEndedLeaseIsFreeAndASecondEndChangesNothing) {
   Host host({gpu(0)});
   EXPECT_THAT(host.take(want(worker("a", 0))), ElementsAre("GPU-a"));

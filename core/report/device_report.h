@@ -46,7 +46,7 @@ struct HostDevice {
     v("numa_node", m.numa_node);
     v("cpus", m.cpus);
     v("problem", m.problem);
-    v("elsewhere", m.elsewhere);
+    v.later("elsewhere", m.elsewhere);
     v("shared", m.shared);
     v("holders", m.holders);
   }

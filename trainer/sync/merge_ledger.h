@@ -14,10 +14,9 @@
 // before others have. Since a member takes part in a round only after it has concluded the one
 // before, members are one round apart at most, and one rule is enough (`undecided`):
 //
-//     a survivor has concluded the round    -> all survivors conclude it: they have all that is
-//     needed no survivor has concluded it          -> all survivors drop it, although a lost one
-//     may have
-//                                              concluded it
+//   - If a survivor has concluded the round, all survivors conclude it: they have all that is
+//     needed.
+//   - If none has, all survivors drop it, although a lost member may have concluded it.
 //
 // So all survivors are again after the same round. They then mix in one group of all, which is a
 // round, too (it adds nothing), so that what happens if another member is lost meanwhile is the

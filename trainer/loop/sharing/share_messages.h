@@ -2,9 +2,8 @@
 //
 //   mac (32 bytes), body (a msgpack map)
 //
-//   member -> desk: ToDesk. A greeting, by which a member learns whether datagrams arrive; an
-//   offer;
-//                   an offer with an ask.
+//   member -> desk: ToDesk. A greeting, by which a member learns whether datagrams arrive; or an
+//     offer; or an offer with an ask.
 //   desk -> member: FromDesk. The answer to a greeting or an ask.
 //
 // The mac is HMAC-SHA-256 over the body with a secret that is derived from the generation's secret,

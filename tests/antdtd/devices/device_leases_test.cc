@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <random>
 
-#include "antdtd/devices/visible_devices.h"
+#include "tests/antdtd/devices/leased_host.h"
 
 namespace antdt::antdtd {
 namespace {
@@ -18,98 +18,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-wire::HostDevice gpu(std::uint32_t index, std::string problem = "") {
-  wire::HostDevice device;
-  device.index = index;
-  device.uuid = "GPU-" + std::string(1, static_cast<char>('a' + index));
-  device.cpus = index < 2 ? "0-15" : "16-31";
-  device.numa_node = index < 2 ? 0 : 1;
-  device.problem = std::move(problem);
-  return device;
-}
-wire::HostDevice instance(std::uint32_t index, std::uint32_t mig) {
-  wire::HostDevice device = gpu(index);
-  device.mig = true;
-  device.mig_index = mig;
-  device.uuid = "MIG-" + std::to_string(index) + std::to_string(mig);
-  return device;
-}
-ProcessKey worker(const std::string& job, std::uint32_t index, std::uint32_t attempt = 1) {
-  return {job, {WorkerId{'w', index}, Attempt{attempt}}};
-}
-LeaseWanted want(const ProcessKey& key, std::uint32_t each = 1) {
-  LeaseWanted wanted;
-  wanted.key = key;
-  wanted.each = each;
-  return wanted;
-}
-LeaseWanted share(const ProcessKey& key, std::uint32_t each = 1) {
-  LeaseWanted wanted = want(key, each);
-  wanted.shared = true;
-  return wanted;
-}
-// One of `size` processes that see one another's devices.
-LeaseWanted rank(const ProcessKey& key, std::uint32_t place, std::uint32_t size) {
-  LeaseWanted wanted = want(key);
-  wanted.place = place;
-  wanted.size = size;
-  return wanted;
-}
-
-// The machine with its effects.
-class Host {
- public:
-  explicit Host(std::vector<wire::HostDevice> devices) { see(std::move(devices)); }
-  void see(std::vector<wire::HostDevice> devices, std::string trouble = "") {
-    told_.clear();
-    leases_.step(DevicesSeen{std::move(devices), std::move(trouble)}, told_);
-  }
-  // The UUIDs of the process's own devices; the reason of a refusal.
-  std::vector<std::string> take(const LeaseWanted& wanted) {
-    Effects effects;
-    leases_.step(wanted, effects);
-    if (const auto* refused = std::get_if<RefuseLease>(&effects.front())) {
-      return {"refused: " + refused->reason};
-    }
-    last_ = std::get<GrantLease>(effects.front()).lease;
-    std::vector<std::string> uuids;
-    for (const auto& device : own_devices(last_)) uuids.push_back(device.uuid);
-    return uuids;
-  }
-  void end(const ProcessKey& key) {
-    Effects none;
-    leases_.step(LeaseEnded{key}, none);
-  }
-  [[nodiscard]] std::vector<std::string> troubles() const {
-    std::vector<std::string> all;
-    for (const Effect& effect : told_) {
-      const auto& trouble = std::get<TellDeviceTrouble>(effect);
-      all.push_back(describe(trouble.key) + ": " + trouble.problem);
-    }
-    return all;
-  }
-  [[nodiscard]] const wire::DeviceLease& last() const { return last_; }
-  [[nodiscard]] DeviceLeases& machine() { return leases_; }
-
- private:
-  DeviceLeases leases_;
-  Effects told_;
-  wire::DeviceLease last_;
-};
-
-std::string value(const std::vector<wire::EnvVar>& env, const std::string& name) {
-  const auto found =
-      std::find_if(env.rbegin(), env.rend(), [&](const wire::EnvVar& v) { return v.name == name; });
-  return found == env.rend() ? "(unset)" : found->value;
-}
-std::vector<wire::EnvVar> environment(const wire::DeviceLease& lease,
-                                      std::vector<wire::EnvVar> of_job = {}) {
-  wire::StartProcess start;
-  start.env = std::move(of_job);
-  start.lease = lease;
-  return environment_with_devices(start);
-}
 
 TEST(DeviceLeases, TwoJobsNeverHaveTheSameDevice) {
   Host host({gpu(0), gpu(1), gpu(2)});
@@ -368,45 +276,7 @@ TEST(DeviceLeases, RanksOnMigInstancesSeeOnlyTheirOwnWhichIsDeviceZero) {
   EXPECT_EQ(value(env, "RANK"), "5");
 }
 
-// ------------------------------------------------------------------ environment
-
-TEST(DeviceLeases, AProcessAloneSeesItsOwnDevicesFromZero) {
-  Host host({gpu(0), gpu(1), gpu(2)});
-  host.take(want(worker("a", 0)));
-  host.take(want(worker("a", 1), 2));
-  const auto env = environment(host.last());
-  EXPECT_EQ(value(env, "CUDA_VISIBLE_DEVICES"), "GPU-b,GPU-c");
-  EXPECT_EQ(value(env, "CUDA_DEVICE_ORDER"), "PCI_BUS_ID");
-  EXPECT_EQ(value(env, "LOCAL_RANK"), "0");
-  EXPECT_EQ(value(env, "LOCAL_WORLD_SIZE"), "1");
-}
-
-TEST(DeviceLeases, RanksWithSeveralDevicesEachSeeOnlyTheirOwn) {
-  Host host({gpu(0), gpu(1), gpu(2), gpu(3)});
-  LeaseWanted wanted = rank(worker("a", 1), 1, 2);
-  wanted.each = 2;
-  EXPECT_THAT(host.take(wanted), ElementsAre("GPU-c", "GPU-d"));
-  const auto env = environment(host.last(), {{"LOCAL_RANK", "1"}});
-  EXPECT_EQ(value(env, "CUDA_VISIBLE_DEVICES"), "GPU-c,GPU-d");
-  EXPECT_EQ(value(env, "LOCAL_RANK"), "0");
-}
-
-TEST(DeviceLeases, RanksThatShareADeviceSeeOnlyTheirOwn) {
-  Host host({gpu(0)});
-  LeaseWanted wanted = rank(worker("a", 1), 1, 2);
-  wanted.shared = true;
-  EXPECT_THAT(host.take(wanted), ElementsAre("GPU-a"));
-  const auto env = environment(host.last(), {{"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}});
-  EXPECT_EQ(value(env, "CUDA_VISIBLE_DEVICES"), "GPU-a");
-  EXPECT_EQ(value(env, "LOCAL_RANK"), "0");
-}
-
-TEST(DeviceLeases, HiddenDevicesAreThoseOfAJobThatSetsNothingElse) {
-  EXPECT_EQ(value(environment({}), "CUDA_VISIBLE_DEVICES"), "");
-  EXPECT_EQ(value(environment({}, {{"CUDA_VISIBLE_DEVICES", "0"}}), "CUDA_VISIBLE_DEVICES"), "0");
-  EXPECT_EQ(value(environment({}), "LOCAL_RANK"), "(unset)");
-  EXPECT_THAT(environment_with_devices(wire::StartProcess{}), IsEmpty());
-}
+// ---------------------------------------------------------------- near, counted
 
 TEST(DeviceLeases, AProcessIsBoundToWhatIsNearestToItsDevices) {
   Host host({gpu(0), gpu(1), gpu(2), gpu(3)});
@@ -432,23 +302,6 @@ TEST(DeviceLeases, AHostWithoutNvmlCountsItsDevices) {
   EXPECT_EQ(counted.free(), 0U);
   EXPECT_EQ(value(environment(lease), "CUDA_VISIBLE_DEVICES"), "(unset)");
   EXPECT_EQ(value(environment(lease), "LOCAL_RANK"), "(unset)");
-}
-
-// ---------------------------------------------------------------------- visible
-
-TEST(VisibleDevices, AreThoseThatTheAgentsOwnEnvironmentNames) {
-  const std::vector<wire::HostDevice> all = {gpu(0), gpu(1), gpu(2), instance(3, 0)};
-  const auto names = [&](const char* text) {
-    std::string uuids;
-    for (const auto& device : visible_devices(all, text)) uuids += device.uuid + " ";
-    return uuids;
-  };
-  EXPECT_EQ(visible_devices(all, nullptr).size(), 4U);
-  EXPECT_EQ(names(""), "");
-  EXPECT_EQ(names("2,0"), "GPU-c GPU-a ");
-  EXPECT_EQ(names("GPU-b,MIG-30"), "GPU-b MIG-30 ");
-  EXPECT_EQ(names("1,9,0"), "GPU-b ") << "as for CUDA, what follows a wrong name does not count";
-  EXPECT_EQ(names("G"), "");
 }
 
 // ------------------------------------------------------------------------ chance

@@ -12,11 +12,14 @@ enum class SyncStrategy : std::uint8_t {
   kPsBsp,      // parameter servers: a step waits for the pushes of all workers, except for backups
   kPsSsp,      // a worker is ahead of the slowest by at most `staleness` pushes
   kPsAsp,      // no worker waits for another
+  kDsSync,     // members mix their parameters in groups that change with each step
 };
-constexpr auto names_of(SyncStrategy) { return names("allreduce", "ps-bsp", "ps-ssp", "ps-asp"); }
+constexpr auto names_of(SyncStrategy) {
+  return names("allreduce", "ps-bsp", "ps-ssp", "ps-asp", "ds-sync");
+}
 
 [[nodiscard]] constexpr bool on_servers(SyncStrategy sync) {
-  return sync != SyncStrategy::kAllReduce;
+  return sync != SyncStrategy::kAllReduce && sync != SyncStrategy::kDsSync;
 }
 
 }  // namespace antdt

@@ -54,6 +54,8 @@ class Worker final : public MachineProgram<worker::MemberMachine, worker::Input,
   [[nodiscard]] Answer perform(const worker::DropStep& effect);
   [[nodiscard]] Answer perform(const worker::Exit& effect);
   [[nodiscard]] Answer perform(const worker::GiveUp& effect);
+  [[nodiscard]] Answer perform(const worker::Consolidate&) { return worker::Consolidated{}; }
+  [[nodiscard]] Answer perform(const worker::Mix&) { return worker::Mixed{}; }
   [[nodiscard]] Answer perform(const worker::HashState& effect);
   [[nodiscard]] Answer perform(const worker::ComputeMicroBatch& effect);
   [[nodiscard]] Answer perform(const worker::TakePart& effect);

@@ -194,6 +194,14 @@ Input MemberDriver::perform(const worker::CompareStates& effect) {
   return worker::StatesCompared{std::move(*slots)};
 }
 
+Input MemberDriver::perform(const worker::Consolidate&) {
+  return worker::WorkFailed{{ErrorKind::kUsage, "this driver cannot consolidate replicas yet"}};
+}
+
+Input MemberDriver::perform(const worker::Mix&) {
+  return worker::WorkFailed{{ErrorKind::kUsage, "this driver cannot mix replicas yet"}};
+}
+
 Input MemberDriver::perform(const worker::PassState& effect) {
   auto meta = pass_state(*collective_, tools_.engine, effect,
                          [this](std::uint64_t bytes, std::uint64_t of_all) {

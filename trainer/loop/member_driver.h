@@ -76,8 +76,10 @@ class MemberDriver {
   [[nodiscard]] worker::Input perform(const worker::ConnectCollective& effect);
   [[nodiscard]] worker::Input perform(const worker::ReadState& effect);
   [[nodiscard]] worker::Input perform(const worker::CompareStates& effect);
+  [[nodiscard]] worker::Input perform(const worker::Consolidate& effect);
   [[nodiscard]] worker::Input perform(const worker::PassState& effect);
   [[nodiscard]] worker::Input perform(const worker::HashState& effect);
+  [[nodiscard]] worker::Input perform(const worker::Mix& effect);
   [[nodiscard]] worker::Input perform(const worker::ComputeMicroBatch& effect);
   void perform(const worker::OfferPart& effect);
   [[nodiscard]] worker::Input perform(const worker::TakePart& effect);

@@ -3,12 +3,22 @@
 
 #include <cstdint>
 #include <optional>
+#include <variant>
 
 #include "core/ids.h"
 #include "core/wire/membership_messages.h"
 #include "trainer/worker/sharing/share_rules.h"
 
 namespace antdt::worker {
+
+// How the members of a collective agree on the model (member/exchange.h): by the sum of their
+// gradients in each step; or each applies its own gradients, and mixes its parameters with a group
+// of others in each step.
+struct GradientSum {};
+struct DsSync {
+  std::uint64_t seed = 0;  // of the groups; the same on all members
+};
+using ExchangeRules = std::variant<GradientSum, DsSync>;
 
 struct WorkerConfig {
   WorkerId self;
@@ -21,6 +31,8 @@ struct WorkerConfig {
   bool begins_alike = true;
   // How members of a collective share their steps; empty: each computes its own records.
   std::optional<sharing::ShareRules> sharing = {};
+  // Members that do not sum their gradients cannot share steps.
+  ExchangeRules exchange = {};
 };
 
 }  // namespace antdt::worker

@@ -229,7 +229,9 @@ class MemberScript : public transcript::Machine {
     return e.why.empty() ? "leave the collective" : "leave the collective: " + e.why;
   }
   std::string operator()(const SetRate& e) const { return fmt::format("rate {}", e.factor); }
-  std::string operator()(const BeginStep&) const { return "begin a step"; }
+  std::string operator()(const BeginStep& e) const {
+    return e.local ? "begin a local step" : "begin a step";
+  }
   std::string operator()(const DropStep&) const { return "drop the step"; }
   std::string operator()(const AbandonStep&) const { return "abandon the step"; }
   std::string operator()(const Save& e) {
@@ -255,6 +257,12 @@ class MemberScript : public transcript::Machine {
   std::string operator()(const PassState& e) const {
     return fmt::format("PASS STATE:{}{}{}", e.plan.receives ? " receive it" : "",
                        e.plan.sends ? " send it" : "", e.keeps_own ? ", keep the own" : "");
+  }
+  std::string operator()(const Consolidate& e) const {
+    return fmt::format("CONSOLIDATE {}", fmt::join(e.holders, " "));
+  }
+  std::string operator()(const Mix& e) const {
+    return fmt::format("MIX {} after {}", fmt::join(e.group, " "), e.step);
   }
   std::string operator()(const HashState& e) const { return fmt::format("HASH STATE {}", e.step); }
   std::string operator()(const ComputeMicroBatch& e) const {

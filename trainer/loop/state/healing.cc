@@ -15,17 +15,19 @@ using worker::HealSlot;
 constexpr std::size_t kChunkBytes = 1024 * 1024;
 
 // Numbers in this machine's byte order, like the parts themselves.
-using SlotBytes = std::array<std::uint64_t, 6>;
+using SlotBytes = std::array<std::uint64_t, 7>;
 SlotBytes encode(const HealSlot& slot) {
-  return {slot.has_state ? 1U : 0U, slot.step.value, slot.meta_bytes, slot.parts,
-          slot.part_bytes,          slot.part_sizes};
+  return {slot.has_state ? 1U : 0U, slot.step.value, slot.meta_bytes,        slot.parts,
+          slot.part_bytes,          slot.part_sizes, slot.consolidated.value};
 }
 HealSlot decode(const SlotBytes& bytes) {
-  return {bytes[0] != 0, Step{bytes[1]}, bytes[2], bytes[3], bytes[4], bytes[5]};
+  return {bytes[0] != 0, Step{bytes[1]},      bytes[2], bytes[3], bytes[4],
+          bytes[5],      Generation{bytes[6]}};
 }
 
 HealSlot slot_of(const worker::CompareStates& own, std::span<const std::span<std::byte>> parts) {
-  HealSlot slot{own.has_state, own.step, own.meta.size(), parts.size(), 0, 0xcbf29ce484222325};
+  HealSlot slot{own.has_state,      own.step,        own.meta.size(), parts.size(), 0,
+                0xcbf29ce484222325, own.consolidated};
   for (const auto& part : parts) {
     slot.part_bytes += part.size();
     slot.part_sizes = (slot.part_sizes ^ part.size()) * 0x100000001b3;  // FNV-1a over the sizes

@@ -50,13 +50,17 @@ struct StopReading {};
 struct SetRate {
   double factor = 1;
 };
-// Gradients are summed from zero, and in the end over the collective.
-struct BeginStep {};
+// Gradients are summed from zero, and in the end over the collective. `local`: they stay with this
+// member, and no Reduce follows.
+struct BeginStep {
+  bool local = false;
+};
 // To the desk of the group: which part of the step this member took (TakePart).
 struct OfferPart {
   sharing::Offered offer;
 };
-// Forget what was computed in this step; nothing else changes.
+// Forget what was computed in this step, and take back the parameters from before its Mix, if there
+// was one; nothing else changes.
 struct DropStep {};
 // This member gives up in the middle of a step: the others must not wait for it.
 struct AbandonStep {};
@@ -100,6 +104,15 @@ struct CompareStates {
   bool has_state = false;
   Step step;
   std::string meta;
+  Generation consolidated = {};  // HealSlot::consolidated
+};
+// The whole state (parameters, and what the optimizer keeps) of the members with these ranks, which
+// ascend, becomes their mean, with the same bits on each. This member is one of two or more of
+// them; the others do nothing meanwhile. A member that cannot complete it has its state from
+// before.
+// -> Consolidated
+struct Consolidate {
+  std::vector<std::uint32_t> holders;
 };
 // Receives, sends, or both: `meta` and the parts of the state (heal_plan.h). -> StatePassed
 struct PassState {
@@ -114,6 +127,14 @@ struct PassState {
 struct HashState {
   Step step;
   bool settles = false;
+};
+// Before anything is computed in the step after `step`: the parameters, and not what the optimizer
+// keeps, become their mean over the members with these ranks, which ascend. This member is one of
+// two or more of them; other members mix in other groups, or not at all. The parameters from before
+// are kept until Apply, which drops them, or DropStep, which takes them back. -> Mixed
+struct Mix {
+  std::vector<std::uint32_t> group;
+  Step step;
 };
 // Takes up to `records` records, waiting at most for `patience`, and adds their gradient. With
 // `last`, nothing more comes in this step. Time counts as kCompute once records are there. ->
@@ -150,7 +171,8 @@ struct AwaitSkipsTold {};
 struct GatherSlots {
   StepSlot mine;
 };
-// One step of the optimizer with the summed gradient divided by `weight`. -> Applied
+// One step of the optimizer with the gradient, the summed one or this member's own (BeginStep),
+// divided by `weight`. -> Applied
 struct Apply {
   double weight = 0;
 };
@@ -171,12 +193,12 @@ struct EvaluateBatch {
   Duration patience{};
 };
 
-using Effect =
-    std::variant<Send, SpendTime, LeaveCollective, StartReading, StopReading, SetRate, BeginStep,
-                 OfferPart, DropStep, AbandonStep, Save, GiveUpSaving, Exit, GiveUp,
-                 BuildCollective, ConnectCollective, ReadState, CompareStates, PassState, HashState,
-                 ComputeMicroBatch, TakePart, ComputeRun, AskForRun, Reduce, AwaitSkipsTold,
-                 GatherSlots, Apply, TakePlan, MeasureHop, AwaitRecords, EvaluateBatch>;
+using Effect = std::variant<Send, SpendTime, LeaveCollective, StartReading, StopReading, SetRate,
+                            BeginStep, OfferPart, DropStep, AbandonStep, Save, GiveUpSaving, Exit,
+                            GiveUp, BuildCollective, ConnectCollective, ReadState, CompareStates,
+                            Consolidate, PassState, HashState, Mix, ComputeMicroBatch, TakePart,
+                            ComputeRun, AskForRun, Reduce, AwaitSkipsTold, GatherSlots, Apply,
+                            TakePlan, MeasureHop, AwaitRecords, EvaluateBatch>;
 using Effects = std::vector<Effect>;
 
 }  // namespace antdt::worker

@@ -32,6 +32,9 @@ struct HealSlot {
   std::uint64_t parts = 0;       // number of the model's parts
   std::uint64_t part_bytes = 0;  // size of all of them
   std::uint64_t part_sizes = 0;  // a hash of their sizes
+  // The generation in which the members made their replicas of this state equal, if no step was
+  // applied since; 0: replicas of members at the same step may differ.
+  Generation consolidated = {};
 };
 
 struct HealPlan {

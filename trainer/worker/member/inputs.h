@@ -90,6 +90,7 @@ struct StateUnreadable {
 struct StatesCompared {
   std::vector<HealSlot> slots;  // by rank
 };
+struct Consolidated {};
 struct StatePassed {
   std::string meta;  // what came before the parts, if this member received
 };
@@ -97,6 +98,7 @@ struct StateHashed {
   std::uint64_t hash = 0;
   bool replaced = false;  // it is that of rank 0, in place of this member's own
 };
+struct Mixed {};
 // A record of a micro-batch that the program could not use: its index in the micro-batch.
 struct SkippedRecord {
   std::uint32_t index = 0;
@@ -155,9 +157,9 @@ using Input =
     std::variant<Started, FormOrdered, RosterArrived, GenerationSettled, PhaseStarted,
                  GenerationAborted, RegroupOrdered, LeaveOrdered, Heard, TimePassed,
                  CollectiveBuilt, CollectiveConnected, StateRead, StateUnreadable, StatesCompared,
-                 StatePassed, StateHashed, MicroBatchComputed, PartTaken, RunAnswered, Reduced,
-                 SkipsTold, SlotsGathered, Applied, PlanTaken, HopMeasured, RecordsAwaited,
-                 BatchEvaluated, CollectiveBroke, WorkFailed, Saved>;
+                 Consolidated, StatePassed, StateHashed, Mixed, MicroBatchComputed, PartTaken,
+                 RunAnswered, Reduced, SkipsTold, SlotsGathered, Applied, PlanTaken, HopMeasured,
+                 RecordsAwaited, BatchEvaluated, CollectiveBroke, WorkFailed, Saved>;
 
 // An order of the client's as an input; empty for an order that is not for members of a collective.
 [[nodiscard]] std::optional<Input> input_of(client::Directive directive);

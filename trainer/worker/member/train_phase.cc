@@ -68,6 +68,18 @@ void TrainPhase::compute(Effects& out) {
       ComputeMicroBatch{member_.training.step, share.micro_batch, kDataPatience, last});
 }
 
+// Nobody orders a Mix or a Consolidate yet.
+TrainPhase::End TrainPhase::on(const Mixed&, MonoTime, Effects&) {
+  ANTDT_CHECK(false, "phase {} at {}: mixed what was not asked for", start_.phase,
+              member_.training.step);
+  return {};
+}
+TrainPhase::End TrainPhase::on(const Consolidated&, MonoTime, Effects&) {
+  ANTDT_CHECK(false, "phase {} at {}: consolidated what was not asked for", start_.phase,
+              member_.training.step);
+  return {};
+}
+
 // From: computing. To: computing, until the share is done or records run out; then reducing.
 TrainPhase::End TrainPhase::on(const MicroBatchComputed& input, MonoTime now, Effects& out) {
   expect(State::kComputing);

@@ -69,6 +69,8 @@ class TrainPhase {
   // Each returns how the phase ended, once it has.
   using End = std::optional<PhaseEnd>;
   End begin(MonoTime now, Effects& out);
+  End on(const Mixed& input, MonoTime now, Effects& out);
+  End on(const Consolidated& input, MonoTime now, Effects& out);
   End on(const MicroBatchComputed& input, MonoTime now, Effects& out);
   End on(const PartTaken& input, MonoTime now, Effects& out);
   End on(const RunAnswered& input, MonoTime now, Effects& out);

@@ -70,6 +70,15 @@ void Checks::phase_done(const Worker& worker) {
            "exactly once");
 }
 
+void Checks::consolidated(const Worker& worker) {
+  const std::uint64_t hash = worker.model().hash();
+  const auto at = consolidated_.try_emplace({worker.generation(), worker.step()}, hash).first;
+  if (at->second == hash) return;
+  world_.violate("equal replicas", fmt::format("{} has another replica than members with which it "
+                                               "was consolidated",
+                                               worker.doing()));
+}
+
 void Checks::decided(Generation generation, std::uint32_t home, const wire::PsDecision& decision) {
   if (!exact()) return;  // its servers may differ, which "promise" checks
   servers_.decided(generation, home, decision, [this](std::uint32_t epoch, Record record) {

@@ -5,6 +5,7 @@
 //                     returned and untouched records do not overlap
 //   monotone          a committed record stays committed within a lineage
 //   exactly once      a record enters a model once an epoch
+//   equal replicas    members that consolidate their replicas together have the same one
 //   model and ledger  when a generation settles, the model of its members is
 //                     what the ledger says is committed; later every living
 //                     holder of that state contains what is committed
@@ -54,6 +55,8 @@ class Checks {
   void took(const Worker& worker, Record record);
   void trained(const Worker& worker, Record record);
   void phase_done(const Worker& worker);
+  // The member has made its replica equal to those of others.
+  void consolidated(const Worker& worker);
   // For parameter servers and their workers.
   void group_began(Generation generation, const Model* from) {
     servers_.group_began(generation, from);
@@ -112,6 +115,9 @@ class Checks {
   std::map<std::pair<Epoch, std::uint64_t>, std::vector<Record>> orders_;  // by number of records
   std::map<std::uint32_t, std::uint64_t> sizes_;  // records of the epochs so far
   std::map<std::pair<Generation, std::uint64_t>, std::map<Record, Member>> taken_;
+  // By the generation in which replicas were made equal, and the step: the hash of the first of
+  // them.
+  std::map<std::pair<Generation, Step>, std::uint64_t> consolidated_;
   Lineage lineage_;
   std::uint64_t phase_ = 0;
   shard_server::IntervalSet committed_;

@@ -15,7 +15,10 @@ void draw_servers(DrawnJob& job, const Options& options) {
   constexpr std::uint64_t kOwn = 0x5e7e75;
   Rng rng(options.seed ^ kOwn);
   const bool wanted = rng.chance(0.4);
-  if (options.sync == Sync::kAllReduce || (options.sync == Sync::kAny && !wanted)) return;
+  if (options.sync == Sync::kAllReduce || options.sync == Sync::kDsSync ||
+      (options.sync == Sync::kAny && !wanted)) {
+    return;
+  }
   shape.servers = static_cast<std::uint32_t>(rng.between(1, 4));
   constexpr std::uint64_t kOwnReplicas = 0x2e911ca5;
   const bool weaker = options.weaker_delivery;
@@ -35,12 +38,27 @@ void draw_servers(DrawnJob& job, const Options& options) {
   shape.backups = rng.chance(0.3) ? static_cast<std::uint32_t>(rng.between(1, 2)) : 0;
 }
 
-// Half of the jobs with a collective share their steps, some in several small groups.
+// In one of four jobs with a collective, if the kind is free, members mix their replicas in groups.
+// Only large jobs have several groups.
+void draw_mixing(DrawnJob& job, const Options& options) {
+  JobShape& shape = job.shape;
+  constexpr std::uint64_t kOwn = 0xd55;
+  Rng rng(options.seed ^ kOwn);
+  const bool wanted = options.sync == Sync::kAny ? rng.chance(0.25) : options.sync == Sync::kDsSync;
+  if (shape.servers > 0 || !wanted) return;
+  shape.sync = SyncStrategy::kDsSync;
+  shape.groups_seed = rng.between(0, 1000);
+  const auto workers = static_cast<std::uint32_t>(rng.between(2, 12));
+  if (options.workers == 0) job.workers = workers;
+}
+
+// Half of the jobs that sum their gradients share their steps, some in several small groups.
 void draw_sharing(JobShape& shape, const Options& options) {
   constexpr std::uint64_t kOwn = 0x54a7e;
   Rng rng(options.seed ^ kOwn);
   const bool wanted = rng.chance(0.5);
-  if (shape.servers > 0 || options.faults.program_skips || !wanted) return;
+  const bool sums = shape.sync == SyncStrategy::kAllReduce;
+  if (!sums || options.faults.program_skips || !wanted) return;
   shape.sharing.emplace();
   shape.sharing->group = static_cast<std::uint32_t>(rng.between(2, 8));
 }
@@ -54,6 +72,7 @@ worker::WorkerConfig JobShape::worker_config(Member member, std::uint32_t pid) c
   config.join.data = data();
   config.eval_batch = kEvalBatch;
   config.sharing = sharing;
+  if (sync == SyncStrategy::kDsSync) config.exchange = worker::DsSync{groups_seed};
   return config;
 }
 
@@ -70,6 +89,7 @@ DrawnJob draw_job(Rng& rng, const Options& options) {
   job.workers = static_cast<std::uint32_t>(rng.between(3, 8));
   if (options.workers > 0) job.workers = options.workers;
   draw_servers(job, options);
+  draw_mixing(job, options);
   draw_sharing(shape, options);
   if (options.faults.program_skips) shape.program_skips_one_in = 16;
   return job;

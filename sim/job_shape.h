@@ -26,6 +26,7 @@ struct JobShape {
   Duration read_time{};
   std::uint32_t servers = 0;  // 0: the workers are in a collective
   SyncStrategy sync = SyncStrategy::kAllReduce;
+  std::uint64_t groups_seed = 0;  // of members that mix their replicas
   std::uint64_t staleness = 0;
   std::uint32_t backups = 0;
   std::uint32_t replicas = 1;  // processes of each server

@@ -15,9 +15,8 @@ using antdt::sim::Sync;
 
 constexpr const char* kUsage =
     "usage: sim-run [--seeds N] [--start S] [--faults none|workers|daemon|agents|disks|store|"
-    "operators|messages|programs|data|all] [--sync allreduce|servers|any] [--trace] [--keep-going] "
-    "[--transcript "
-    "FILE]\n";
+    "operators|messages|programs|data|all] [--sync allreduce|ds-sync|servers|any] [--trace] "
+    "[--keep-going] [--transcript FILE]\n";
 
 struct Wanted {
   Options options;
@@ -37,7 +36,10 @@ void say_seed(int) {
 }
 
 bool set_sync(const std::string& name, Sync& sync) {
-  sync = name == "servers" ? Sync::kServers : name == "any" ? Sync::kAny : Sync::kAllReduce;
+  sync = name == "servers"   ? Sync::kServers
+         : name == "ds-sync" ? Sync::kDsSync
+         : name == "any"     ? Sync::kAny
+                             : Sync::kAllReduce;
   return sync != Sync::kAllReduce || name == "allreduce";
 }
 

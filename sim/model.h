@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,11 +18,28 @@ using Record = std::uint64_t;
 
 inline constexpr const char* kRunDirectory = "run";
 
+// What a member added to its replica in a step of its own, where replicas differ.
+struct Update {
+  std::uint32_t epoch = 0;
+  std::vector<Record> records;
+  std::uint64_t skipped = 0;  // of them, by the program
+};
+
 struct Model {
   std::vector<std::uint8_t> tally;  // by record: in how many steps it was, trained or skipped
   // How many records the workers' program skipped in those steps, by epoch.
   std::vector<std::uint64_t> skipped;
+  // The updates that were added since replicas were equal, by number; they are counted above. Each
+  // is in a replica once, by whatever way it came.
+  std::map<std::uint64_t, std::shared_ptr<const Update>> updates = {};
 
+  // Returns false if the update is in it already.
+  bool add(std::uint64_t number, const std::shared_ptr<const Update>& update) {
+    if (!updates.emplace(number, update).second) return false;
+    for (const Record r : update->records) ++tally.at(r);
+    skip(update->epoch, update->skipped);
+    return true;
+  }
   void skip(std::uint32_t epoch, std::uint64_t records) {
     if (records == 0) return;
     if (skipped.size() <= epoch) skipped.resize(epoch + 1);

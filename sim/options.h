@@ -35,12 +35,20 @@ enum class Sabotage {
   kLieAboutData,  // a worker with other data reports the launcher's data
   kSayNoBytes,    // a worker does not report the progress of its checkpoint
   kComputeTwice,  // a desk of shared steps hands a record to two members
+  // Where members mix their replicas:
+  kCommitUnmixed,  // a worker commits what the members concluded one step ago, as if all had summed
+                   // their gradients
+  kSaveUnmixed,    // replicas are not consolidated before a checkpoint and at the end of a phase
+  kHoldBehind,     // a member whose replica is behind counts as one that holds the model
+  kMergeAll,       // a lost member gives back nothing of what it trained in concluded steps
+  kMergeLess,      // a member gives back a record that is in the model
 };
 
 // How the workers of a job are synchronised.
 enum class Sync {
   kAllReduce,
   kServers,  // with parameter servers; the seed decides whether there is a barrier
+  kDsSync,   // members of a collective mix their replicas in groups
   kAny,      // the seed decides
 };
 

@@ -50,7 +50,7 @@ TRAINER_ARROWS = {
     "sync": {"sync"},
     "ps_link": {"ps", "ps_link"},
     "injected": {"injected"},
-    "worker": {"client", "ps", "worker"},
+    "worker": {"client", "ps", "sync", "worker"},
     "ps_server": {"client", "injected", "ps", "ps_link", "ps_server"},
 }
 

@@ -17,9 +17,10 @@ void Ring::connect(std::size_t rank, Done done) {
   Participant& me = members_[rank];
   me.connected = true;
   me.done = std::move(done);
+  me.group.clear();
   const std::uint64_t wait = ++me.waits;
   const bool all = std::ranges::all_of(members_, &Participant::connected);
-  if (all && all_reach()) {
+  if (all && all_reach({})) {
     for (std::size_t r = 0; r < members_.size(); ++r) {
       Participant& m = members_[r];
       if (m.left || !m.done) continue;
@@ -41,48 +42,72 @@ void Ring::connect(std::size_t rank, Done done) {
 void Ring::exchange(std::size_t rank, Contribution mine, Done done) {
   Participant& me = members_[rank];
   if (me.left) return;
-  const std::uint64_t number = me.posted++;
-  Exchange& exchange = exchanges_[number];
-  if (!exchange.contributions) {
-    exchange.contributions = std::make_shared<Contributions>(members_.size());
-  }
-  exchange.contributions->at(rank) = std::move(mine);
+  const Key key{{}, std::to_string(me.posted++)};
+  post(key, rank, rank, members_.size(), std::move(mine), std::move(done));
+}
+
+void Ring::exchange_in(const Group& group, const std::string& what, std::size_t rank,
+                       Contribution mine, Done done) {
+  if (members_[rank].left) return;
+  const auto at = std::ranges::find(group, rank);
+  post({group, what}, rank, static_cast<std::size_t>(at - group.begin()), group.size(),
+       std::move(mine), std::move(done));
+}
+
+void Ring::post(const Key& key, std::size_t rank, std::size_t index, std::size_t size,
+                Contribution mine, Done done) {
+  Participant& me = members_[rank];
+  Exchange& exchange = exchanges_[key];
+  if (!exchange.contributions) exchange.contributions = std::make_shared<Contributions>(size);
+  exchange.contributions->at(index) = std::move(mine);
   me.done = std::move(done);
+  me.group = key.first;
   ++me.waits;
-  if (++exchange.posted == members_.size()) {
-    for (std::size_t r = 0; r < members_.size(); ++r) complete_later(r, number);
+  if (++exchange.posted == size) {
+    for (const std::uint32_t r : key.first) complete_later(r, key);
+    for (std::size_t r = 0; r < members_.size() && key.first.empty(); ++r) complete_later(r, key);
   }
   check_neighbours(rank);
 }
 
-void Ring::complete_later(std::size_t rank, std::uint64_t number) {
+void Ring::complete_later(std::size_t rank, const Key& key) {
   const Participant& p = members_[rank];
   if (p.left) return;
   const bool late = world_.rng().chance(0.05);
   const Duration delay =
       world_.rng().time(microseconds(50), late ? milliseconds(300) : milliseconds(2));
-  world_.after(life_, delay,
-               [this, rank, number, wait = p.waits] { complete(rank, number, wait); });
+  world_.after(life_, delay, [this, rank, key, wait = p.waits] { complete(rank, key, wait); });
 }
 
-void Ring::complete(std::size_t rank, std::uint64_t number, std::uint64_t wait) {
+void Ring::complete(std::size_t rank, const Key& key, std::uint64_t wait) {
   Participant& p = members_[rank];
   if (p.left || p.waits != wait || p.cut == wait || !p.done) return;
-  if (!all_reach() || (withheld_.exchange && withheld_.exchange(rank))) {
-    world_.after(life_, milliseconds(100),
-                 [this, rank, number, wait] { complete(rank, number, wait); });
+  if (!all_reach(key.first) || (withheld_.exchange && withheld_.exchange(rank))) {
+    world_.after(life_, milliseconds(100), [this, rank, key, wait] { complete(rank, key, wait); });
     return;
   }
   const Done done = std::exchange(p.done, nullptr);
   ++p.waits;
-  done(exchanges_.at(number).contributions);
+  const auto contributions = exchanges_.at(key).contributions;
+  if (++exchanges_.at(key).completed == contributions->size()) exchanges_.erase(key);
+  done(contributions);
 }
 
-bool Ring::all_reach() const {
-  for (std::size_t r = 0; r < members_.size(); ++r) {
+bool Ring::all_reach(const Group& group) const {
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    if (!reaches_(group[i], group[(i + 1) % group.size()])) return false;
+  }
+  for (std::size_t r = 0; r < members_.size() && group.empty(); ++r) {
     if (!reaches_(r, behind(r))) return false;
   }
   return true;
+}
+
+std::vector<std::size_t> Ring::neighbours(std::size_t rank) const {
+  const Group& group = members_[rank].group;
+  if (group.empty()) return {before(rank), behind(rank)};
+  const auto at = static_cast<std::size_t>(std::ranges::find(group, rank) - group.begin());
+  return {group[(at + group.size() - 1) % group.size()], group[(at + 1) % group.size()]};
 }
 
 void Ring::offer(std::size_t rank, Handed state) {
@@ -93,6 +118,7 @@ void Ring::offer(std::size_t rank, Handed state) {
 void Ring::receive_left(std::size_t rank, Received done) {
   Participant& me = members_[rank];
   me.receives = std::move(done);
+  me.group.clear();
   ++me.waits;
   pass_on(rank);
   check_neighbours(rank);
@@ -140,12 +166,16 @@ void Ring::leave(std::size_t rank, bool silently) {
   }
   check_neighbours(before(rank));
   check_neighbours(behind(rank));
+  for (std::size_t r = 0; r < members_.size(); ++r) {
+    const bool checked = r == before(rank) || r == behind(rank);
+    if (!checked && !members_[r].group.empty()) check_neighbours(r);
+  }
 }
 
 void Ring::check_neighbours(std::size_t rank) {
   const Participant& me = members_[rank];
   if (me.left || (!me.done && !me.receives)) return;
-  for (const std::size_t r : {before(rank), behind(rank)}) {
+  for (const std::size_t r : neighbours(rank)) {
     const Participant& other = members_[r];
     if (r == rank || !other.left || other.silent) continue;
     return fail_later(rank, milliseconds(300));

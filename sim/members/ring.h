@@ -5,6 +5,8 @@
 // at others. A member that waits for a neighbour that left sees a closed connection. A member that
 // waits for anybody else that left is not told, and waits until it is aborted. A host that lost its
 // power closes no connection.
+//
+// Some of the members can exchange something among themselves, while others do not.
 #pragma once
 
 #include <functional>
@@ -15,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/wire/membership_messages.h"
 #include "sim/members/share_table.h"
 #include "sim/model.h"
 #include "sim/world.h"
@@ -29,7 +32,9 @@ struct Contribution {
   worker::HealSlot heal;
   worker::StepSlot slot;
   std::vector<Record> records;
-  std::uint64_t skipped = 0;  // of them, by the program
+  std::uint64_t skipped = 0;                       // of them, by the program
+  std::shared_ptr<const Model> replica = nullptr;  // to mixing, and to consolidating
+  std::vector<wire::MemberPlace> concluded = {};   // for a sabotage: RingSeat::concluded()
 };
 
 // A training state that is sent: its header, and its parts.
@@ -66,6 +71,11 @@ class Ring {
   // A member waits for at most one thing at a time.
   void connect(std::size_t rank, Done done);
   void exchange(std::size_t rank, Contribution mine, Done done);
+  // The same among these ranks only, by which the contributions then are. `what` differs between
+  // exchanges of the same ranks.
+  using Group = std::vector<std::uint32_t>;
+  void exchange_in(const Group& group, const std::string& what, std::size_t rank, Contribution mine,
+                   Done done);
   // The training state of the member before, once that has it; null if it cannot come.
   void offer(std::size_t rank, Handed state);
   using Received = std::function<void(std::shared_ptr<const Handed>)>;
@@ -90,20 +100,28 @@ class Ring {
     Done done;                 // for the wait that is under way
     Received receives;
     std::shared_ptr<const Handed> offered;
+    Group group;  // with which it waits; empty: with all
   };
   struct Exchange {
     std::shared_ptr<Contributions> contributions;
     std::size_t posted = 0;
+    std::size_t completed = 0;
   };
+  using Key = std::pair<Group, std::string>;
 
-  void complete_later(std::size_t rank, std::uint64_t number);
-  void complete(std::size_t rank, std::uint64_t number, std::uint64_t wait);
+  void post(const Key& key, std::size_t rank, std::size_t index, std::size_t size,
+            Contribution mine, Done done);
+  void complete_later(std::size_t rank, const Key& key);
+  void complete(std::size_t rank, const Key& key, std::uint64_t wait);
   void pass_on(std::size_t rank);
   void arrive(std::size_t rank, std::uint64_t wait);
   void fail_later(std::size_t rank, Duration within);
   void fail(std::size_t rank);
   void check_neighbours(std::size_t rank);
-  [[nodiscard]] bool all_reach() const;
+  // Each member of the group reaches the next one; `group` empty: of all.
+  [[nodiscard]] bool all_reach(const Group& group) const;
+  // The members beside this one in what it waits for.
+  [[nodiscard]] std::vector<std::size_t> neighbours(std::size_t rank) const;
   [[nodiscard]] std::size_t before(std::size_t rank) const {
     return (rank + members_.size() - 1) % members_.size();
   }
@@ -115,7 +133,7 @@ class Ring {
   Reaches reaches_;
   Runs runs_;
   Withheld withheld_;
-  std::map<std::uint64_t, Exchange> exchanges_;
+  std::map<Key, Exchange> exchanges_;
   std::map<std::size_t, ShareTable> tables_;  // by the rank of the member that has the desk
 };
 

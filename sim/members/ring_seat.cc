@@ -1,7 +1,9 @@
 #include "sim/members/ring_seat.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "sim/checks.h"
 #include "sim/members/rings.h"
 #include "sim/members/worker.h"
 #include "sim/surroundings.h"
@@ -69,6 +71,7 @@ RingSeat::Answer RingSeat::perform(const worker::AbandonStep&) {
 RingSeat::Answer RingSeat::perform(const worker::BuildCollective& effect) {
   worker_.end_of_generation().begin(effect.generation);
   rank_ = effect.rank;
+  concluded_.clear();
   return worker::CollectiveBuilt{
       {fmt::format("{}:{}", worker_.member().worker, effect.generation)}};
 }
@@ -87,13 +90,67 @@ RingSeat::Answer RingSeat::perform(const worker::ConnectCollective& effect) {
 
 RingSeat::Answer RingSeat::perform(const worker::CompareStates& effect) {
   Contribution mine;
-  mine.heal = {effect.has_state, effect.step, effect.meta.size(), 1, 1, 1};
-  exchange(std::move(mine), [](const auto& all) {
+  mine.heal = {effect.has_state, effect.step, effect.meta.size(), 1, 1, 1, effect.consolidated};
+  const bool differs = effect.has_state && effect.consolidated == Generation{};
+  if (differs) mine.concluded = worker_.training().places;
+  exchange(std::move(mine), [this](const auto& all) {
     worker::StatesCompared compared;
-    for (const Contribution& c : *all) compared.slots.push_back(c.heal);
+    Step furthest;
+    for (const Contribution& c : *all) {
+      compared.slots.push_back(c.heal);
+      furthest = std::max(furthest, c.heal.step);
+      if (!c.concluded.empty() && c.heal.step == furthest) concluded_ = c.concluded;
+    }
+    if (worker_.sabotage() == Sabotage::kHoldBehind) {
+      for (worker::HealSlot& slot : compared.slots) slot.step = furthest;
+    }
     return compared;
   });
   return {};
+}
+
+RingSeat::Answer RingSeat::perform(const worker::Mix& effect) {
+  state_.before = state_.model;
+  mix(effect.group, fmt::format("mix {}", effect.step),
+      [] { return worker::Input(worker::Mixed{}); });
+  return {};
+}
+
+RingSeat::Answer RingSeat::perform(const worker::Consolidate& effect) {
+  const bool in_phase = worker_.settled() == worker_.generation();
+  if (in_phase && worker_.sabotage() == Sabotage::kSaveUnmixed) return worker::Consolidated{};
+  mix(effect.holders, fmt::format("consolidate {}", worker_.step()), [this] {
+    state_.model.updates.clear();
+    worker_.around().checks.consolidated(worker_);
+    return worker::Input(worker::Consolidated{});
+  });
+  return {};
+}
+
+void RingSeat::mix(const Ring::Group& group, const std::string& what,
+                   std::function<worker::Input()> done) {
+  const std::uint64_t operation = wait();
+  if (worker_.end_of_generation().over()) return break_up();
+  Contribution mine;
+  mine.replica = std::make_shared<const Model>(state_.model);
+  ring_->exchange_in(group, what, rank_, std::move(mine),
+                     [this, operation, done = std::move(done)](const auto& all) {
+                       worker_.later({}, [this, operation, done, all] {
+                         if (!worker_.is_under_way(operation)) return;
+                         if (!all)
+                           return worker_.answered(operation, worker::CollectiveBroke{"it broke"});
+                         for (const Contribution& c : *all) take(*c.replica);
+                         worker_.answered(operation, done());
+                       });
+                     });
+}
+
+// The model becomes a mean of itself and another replica, so it contains what is in either.
+void RingSeat::take(const Model& other) {
+  for (const auto& [number, update] : other.updates) {
+    if (!state_.model.add(number, update)) continue;
+    for (const Record r : update->records) worker_.around().checks.trained(worker_, r);
+  }
 }
 
 RingSeat::Answer RingSeat::perform(const worker::PassState& effect) {

@@ -27,6 +27,8 @@ struct MemberModel {
   std::vector<Record> handed;
   std::uint64_t skipped = 0;  // how many of these records the program skipped
   std::shared_ptr<const Ring::Contributions> gathered;
+  bool local = false;           // the step applies this member's records only
+  std::optional<Model> before;  // the model from before it was mixed in this step
 };
 
 class RingSeat {
@@ -39,10 +41,17 @@ class RingSeat {
   [[nodiscard]] Answer perform(const worker::BuildCollective& effect);
   [[nodiscard]] Answer perform(const worker::ConnectCollective& effect);
   [[nodiscard]] Answer perform(const worker::CompareStates& effect);
+  [[nodiscard]] Answer perform(const worker::Consolidate& effect);
   [[nodiscard]] Answer perform(const worker::PassState& effect);
+  [[nodiscard]] Answer perform(const worker::Mix& effect);
   [[nodiscard]] Answer perform(const worker::OfferPart& effect);
   [[nodiscard]] Answer perform(const worker::AskForRun& effect);
   [[nodiscard]] Answer perform(const worker::GatherSlots& effect);
+  // Of the contributions that were gathered in this step, this member's own.
+  [[nodiscard]] const Contribution& own() const { return state_.gathered->at(rank_); }
+  // For a sabotage: the places of the members of the base after the last step that any holder of
+  // its state concluded, in whose replica ever they are. Empty: replicas were equal.
+  [[nodiscard]] const std::vector<wire::MemberPlace>& concluded() const { return concluded_; }
   // The records of a run of a shared step.
   [[nodiscard]] std::span<const Record> records_of(const worker::sharing::Run& run) const;
   // The newest generation is over.
@@ -56,6 +65,9 @@ class RingSeat {
       std::function<worker::Input(const std::shared_ptr<const Ring::Contributions>& all)>;
   // Answers with the exchange's result, or with the news that it broke.
   void exchange(Contribution mine, AsInput as_input);
+  // The replicas of the group are mixed into this member's; then `done` makes the answer.
+  void mix(const Ring::Group& group, const std::string& what, std::function<worker::Input()> done);
+  void take(const Model& other);
   // Begins to wait for the others; returns the number of the operation, for its answer.
   [[nodiscard]] std::uint64_t wait();
   void answered(std::uint64_t operation, worker::Input input);
@@ -68,7 +80,8 @@ class RingSeat {
   Ring* ring_ = nullptr;
   std::size_t rank_ = 0;
   std::uint32_t in_group_ = 0;  // its index among the members with which it shares
-  bool waits_ = false;          // the operation that is under way waits for the others
+  std::vector<wire::MemberPlace> concluded_;
+  bool waits_ = false;  // the operation that is under way waits for the others
   std::shared_ptr<bool> there_ = std::make_shared<bool>(true);  // expires with this process
 };
 

@@ -83,7 +83,7 @@ Worker::Answer Worker::perform_one(worker::Effect& effect) {
 
 // ------------------------------------------------------------------- what is said
 
-void Worker::break_rule(worker::Effect& effect) const {
+void Worker::break_rule(worker::Effect& effect) {
   auto* const save = std::get_if<worker::Save>(&effect);
   if (sabotage_ == Sabotage::kSaveLate && save) say_late(save->about.places);
   auto* const send = std::get_if<worker::Send>(&effect);
@@ -92,6 +92,18 @@ void Worker::break_rule(worker::Effect& effect) const {
     const auto early = [this](std::uint64_t& place) { place = std::max(place, machine_.place()); };
     if (auto* commit = std::get_if<client::Commit>(&send->what)) early(commit->place);
     if (auto* progress = std::get_if<wire::Progress>(&send->what)) early(progress->place);
+  }
+  if (sabotage_ == Sabotage::kCommitUnmixed) {
+    // The rule of all-reduce: what was in the step before the last is in the model of all.
+    if (auto* commit = std::get_if<client::Commit>(&send->what)) {
+      const std::uint64_t place = machine_.place();
+      commit->place = std::max(commit->place, std::min(place, std::exchange(place_, place)));
+    }
+  }
+  if (auto* const ready = std::get_if<wire::Ready>(&send->what)) {
+    if (sabotage_ == Sabotage::kMergeLess) say_late(ready->places);
+    const bool all = sabotage_ == Sabotage::kMergeAll && !seat_.concluded().empty();
+    if (all) ready->places = seat_.concluded();
   }
   auto* const skip = std::get_if<client::Skip>(&send->what);
   if (sabotage_ == Sabotage::kHideSkip && skip != nullptr) skip->records.clear();
@@ -158,7 +170,8 @@ Worker::Answer Worker::perform(const worker::StartReading& effect) {
   return {};
 }
 
-Worker::Answer Worker::perform(const worker::BeginStep&) {
+Worker::Answer Worker::perform(const worker::BeginStep& effect) {
+  state_.local = effect.local;
   state_.batch.clear();
   state_.part.clear();
   state_.skipped = 0;
@@ -169,6 +182,7 @@ Worker::Answer Worker::perform(const worker::DropStep&) {
   state_.batch.clear();
   state_.skipped = 0;
   state_.gathered.reset();
+  if (state_.before) state_.model = *std::exchange(state_.before, std::nullopt);
   return {};
 }
 
@@ -283,6 +297,11 @@ Worker::Answer Worker::await_skips_told() {
 Worker::Answer Worker::perform(const worker::Reduce&) { return worker::Reduced{}; }
 
 Worker::Answer Worker::perform(const worker::Apply&) {
+  state_.before.reset();
+  if (state_.local) {
+    apply_own();
+    return worker::Applied{};
+  }
   for (int times = 0; times < (sabotage_ == Sabotage::kApplyTwice ? 2 : 1); ++times) {
     for (const Contribution& c : *state_.gathered) {
       state_.model.skip(phase().epoch.value, c.skipped);
@@ -294,6 +313,18 @@ Worker::Answer Worker::perform(const worker::Apply&) {
   }
   state_.gathered.reset();
   return worker::Applied{};
+}
+
+void Worker::apply_own() {
+  const Contribution& own = seat_.own();
+  const Update update{phase().epoch.value, own.records, own.skipped};
+  for (std::uint64_t times = 0; times < (sabotage_ == Sabotage::kApplyTwice ? 2 : 1); ++times) {
+    const std::uint64_t in_job =
+        ((generation().value << 24U | step().value) << 8U | member_.worker.index) << 1U | times;
+    state_.model.add(in_job, std::make_shared<const Update>(update));
+    for (const Record r : own.records) around_.checks.trained(*this, r);
+  }
+  state_.gathered.reset();
 }
 
 Worker::Answer Worker::perform(const worker::TakePlan& effect) {

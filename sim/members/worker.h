@@ -54,8 +54,6 @@ class Worker final : public MachineProgram<worker::MemberMachine, worker::Input,
   [[nodiscard]] Answer perform(const worker::DropStep& effect);
   [[nodiscard]] Answer perform(const worker::Exit& effect);
   [[nodiscard]] Answer perform(const worker::GiveUp& effect);
-  [[nodiscard]] Answer perform(const worker::Consolidate&) { return worker::Consolidated{}; }
-  [[nodiscard]] Answer perform(const worker::Mix&) { return worker::Mixed{}; }
   [[nodiscard]] Answer perform(const worker::HashState& effect);
   [[nodiscard]] Answer perform(const worker::ComputeMicroBatch& effect);
   [[nodiscard]] Answer perform(const worker::TakePart& effect);
@@ -68,7 +66,8 @@ class Worker final : public MachineProgram<worker::MemberMachine, worker::Input,
   [[nodiscard]] Answer perform(const worker::AwaitRecords& effect);
   [[nodiscard]] Answer perform(const worker::EvaluateBatch& effect);
 
-  void break_rule(worker::Effect& effect) const;  // sabotage
+  void break_rule(worker::Effect& effect);  // sabotage
+  void apply_own();
   [[nodiscard]] Answer take_on(const worker::ComputeMicroBatch& effect, std::size_t begin,
                                MonoTime until);
   [[nodiscard]] Answer take_part(const worker::TakePart& effect, MonoTime until);
@@ -81,6 +80,7 @@ class Worker final : public MachineProgram<worker::MemberMachine, worker::Input,
   RingSeat seat_{*this, state_};
   MemberFiles files_{*this, state_.model};
   std::optional<MonoTime> armed_;
+  std::uint64_t place_ = 0;  // for a sabotage: its place one commit ago
 };
 
 }  // namespace antdt::sim

@@ -187,6 +187,41 @@ TEST(InvariantsTest, ACheckpointOfAnotherStepThanItsLedgerIsSeen) {
   expect_seen(Sabotage::kSaveLate, "none", 10, {"saved"});
 }
 
+// ----------------------------------------------------------- replicas that differ
+
+TEST(InvariantsTest, NoInvariantFiresAmongMembersThatMixWithoutASabotage) {
+  EXPECT_THAT(broken(Sabotage::kNone, "none", all_or_some(10, 1), {}, Sync::kDsSync), IsEmpty());
+  EXPECT_THAT(broken(Sabotage::kNone, "workers", all_or_some(60, 2), {}, Sync::kDsSync), IsEmpty());
+  EXPECT_THAT(broken(Sabotage::kNone, "programs", all_or_some(20, 1), {}, Sync::kDsSync),
+              IsEmpty());
+  EXPECT_THAT(broken(Sabotage::kNone, "all", all_or_some(60, 2), {}, Sync::kDsSync), IsEmpty());
+}
+
+TEST(InvariantsTest, AnUpdateThatIsAppliedTwiceIsSeenInAReplica) {
+  expect_seen(Sabotage::kApplyTwice, "none", 2, {"exactly once"}, Sync::kDsSync);
+}
+
+TEST(InvariantsTest, RecordsCommittedBeforeAllReplicasHaveThemAreInNoModelWhenTheirTrainerDies) {
+  expect_seen(Sabotage::kCommitUnmixed, "workers", 100, {"model and ledger"}, Sync::kDsSync);
+}
+
+TEST(InvariantsTest, ACheckpointOfAReplicaThatDiffersFromOthersLacksRecords) {
+  expect_seen(Sabotage::kSaveUnmixed, "none", 20, {"saved", "exactly once"}, Sync::kDsSync);
+}
+
+TEST(InvariantsTest, AReplicaThatIsBehindAndTakenIntoTheMeanIsSeen) {
+  expect_seen(Sabotage::kHoldBehind, "workers", 100,
+              {"model and ledger", "equal replicas", "exactly once"}, Sync::kDsSync);
+}
+
+TEST(InvariantsTest, RecordsThatWereLostWithAReplicaAndCommittedAreMissedInTheModel) {
+  expect_seen(Sabotage::kMergeAll, "workers", 100, {"model and ledger"}, Sync::kDsSync);
+}
+
+TEST(InvariantsTest, RecordsThatAreGivenBackAndInAReplicaAreSeen) {
+  expect_seen(Sabotage::kMergeLess, "workers", 20, {"model and ledger"}, Sync::kDsSync);
+}
+
 // ----------------------------------------------------------- parameter servers
 
 TEST(InvariantsTest, NoInvariantFiresAroundServersWithoutASabotage) {

@@ -28,6 +28,31 @@ bool goes_on(const wire::StepRun& run, Step step, std::uint64_t phase,
   return true;
 }
 
+// After how many steps of the run the place of a rank is not behind `place`.
+std::uint64_t steps_within(const wire::StepRun& run, std::size_t rank, std::uint64_t place) {
+  if (run.records[rank] == 0) return run.steps;
+  const std::uint64_t records = place - std::min(place, run.places[rank]);
+  return std::min(run.steps, records / run.records[rank]);
+}
+
+// Appends the run, in as many parts as it takes: in each, a rank has no records once it is behind
+// its place.
+void cut(const wire::StepRun& run, std::span<const std::uint64_t> places,
+         std::vector<wire::StepRun>& out) {
+  for (std::uint64_t done = 0; done < run.steps;) {
+    wire::StepRun part{Step{run.first.value + done}, run.steps - done, run.phase, {}, {}};
+    for (std::size_t rank = 0; rank < run.places.size(); ++rank) {
+      const std::uint64_t within = steps_within(run, rank, places[rank]);
+      const bool counts = done < within;
+      if (counts) part.steps = std::min(part.steps, within - done);
+      part.places.push_back(run.places[rank] + std::min(done, within) * run.records[rank]);
+      part.records.push_back(counts ? run.records[rank] : 0);
+    }
+    done += part.steps;
+    out.push_back(std::move(part));
+  }
+}
+
 }  // namespace
 
 StepLog::StepLog(wire::StepHistory history) : history_(std::move(history)) {
@@ -64,6 +89,37 @@ void StepLog::forget(Step step) {
     numbers_ -= numbers_in(run);
   }
   runs.erase(runs.begin(), kept);
+}
+
+void StepLog::keep(std::uint64_t phase, std::span<const std::uint64_t> places) {
+  std::vector<wire::StepRun> kept;
+  for (wire::StepRun& run : history_.runs) {
+    if (run.phase == phase) {
+      cut(run, places, kept);
+    } else {
+      kept.push_back(std::move(run));
+    }
+  }
+  history_.runs = std::move(kept);
+  numbers_ = 0;
+  for (const wire::StepRun& run : history_.runs) numbers_ += numbers_in(run);
+  bound();
+}
+
+wire::StepHistory StepLog::history_up_to(std::uint64_t phase,
+                                         std::span<const std::uint64_t> places) const {
+  wire::StepHistory told{history_.generation, {}};
+  for (const wire::StepRun& run : history_.runs) {
+    std::uint64_t steps = run.steps;
+    for (std::size_t rank = 0; rank < run.places.size() && run.phase == phase; ++rank) {
+      steps = std::min(steps, steps_within(run, rank, places[rank]));
+    }
+    if (steps > 0) told.runs.push_back(run);
+    if (steps == run.steps) continue;
+    if (steps > 0) told.runs.back().steps = steps;
+    break;
+  }
+  return told;
 }
 
 // Half of it is dropped at once, so that this is rare.

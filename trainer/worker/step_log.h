@@ -30,8 +30,16 @@ class StepLog {
   // Steps up to `step` are recorded. A run that goes on behind it is kept whole.
   void forget(Step step);
 
+  // The records behind these places of `phase`, by rank, are not in the model: they made no step.
+  // A place is one that its rank had after some step.
+  void keep(std::uint64_t phase, std::span<const std::uint64_t> places);
+
   // What must be sent; runs that were sent before may have grown.
   [[nodiscard]] const wire::StepHistory& history() const { return history_; }
+  // The same, without the steps of `phase` from the first one on after which a rank's place is
+  // behind its one here.
+  [[nodiscard]] wire::StepHistory history_up_to(std::uint64_t phase,
+                                                std::span<const std::uint64_t> places) const;
 
  private:
   void bound();

@@ -1,5 +1,6 @@
 #include "trainer/worker/training_state.h"
 
+#include "core/check.h"
 #include "core/wire/codec.h"
 
 namespace antdt::worker {
@@ -28,14 +29,22 @@ struct StateMeta {
 }  // namespace
 
 void TrainingState::settle(Generation generation, const std::vector<WorkerId>& its_members) {
-  settled = generation;
+  settled = consolidated = generation;
   places.clear();
   for (const WorkerId worker : its_members) places.push_back({worker, 0});
   log.begin(generation);
 }
 
+void TrainingState::consolidate(Generation generation, const std::vector<std::uint64_t>& merged) {
+  ANTDT_CHECK(merged.size() == places.size(), "{} places of {} members", merged.size(),
+              places.size());
+  consolidated = generation;
+  for (std::size_t rank = 0; rank < merged.size(); ++rank) places[rank].place = merged[rank];
+  log.keep(phase, merged);
+}
+
 void TrainingState::forget() {
-  settled = {};
+  settled = consolidated = {};
   pristine = false;
   phase = 0;
   places.clear();

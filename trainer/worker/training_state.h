@@ -38,6 +38,9 @@ struct TrainingState {
   // The newest settled generation whose state this member holds completely; 0: none, or the
   // beginning.
   Generation settled;
+  // The generation in which replicas of this state were made equal, if none was changed alone
+  // since; 0: they may differ, or nothing has settled yet.
+  Generation consolidated;
   bool pristine = true;  // a beginning that no step has changed
   // The training phase of the last steps: its number, the places of the members of `settled` in it,
   // and the weighted loss of all its steps.
@@ -47,7 +50,12 @@ struct TrainingState {
   double weight_sum = 0;
   StepLog log;  // of the steps of `settled`
 
-  // The generation settled with these members, whose places all begin at 0.
+  // In `generation`, replicas that differed became this one: of the members of `settled`, it
+  // contains the records up to these places, by rank.
+  void consolidate(Generation generation, const std::vector<std::uint64_t>& merged);
+
+  // The generation settled with these members, whose places all begin at 0 and whose replicas are
+  // equal.
   void settle(Generation generation, const std::vector<WorkerId>& its_members);
   // Nothing of it is left: another state replaces it, or is read.
   void forget();

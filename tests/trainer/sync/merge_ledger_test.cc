@@ -11,6 +11,7 @@
 
 #include "tests/sanitized.h"
 #include "trainer/sync/ds_sync/groups.h"
+#include "trainer/sync/replica_version.h"
 
 namespace antdt::sync {
 namespace {
@@ -18,11 +19,13 @@ namespace {
 // Breaks a rule, to show that the comparison finds it.
 enum class Sabotage {
   kNone,
-  kLaggardDrops,  // a survivor drops a round that another survivor has concluded
-  kCommitAtOnce,  // a member calls committed what all contain after the round just concluded
-  kKeepMixed,     // a dropped round leaves the mixed replicas
-  kTellTooSoon,   // what a lost member gives back is told before all have the mean of all
-  kForgetRecord,  // a lost member gives back one record less than it should
+  kLaggardHolds,   // a survivor that is behind takes part in the consolidation
+  kCommitAtOnce,   // a member calls committed what all contain after the round just concluded
+  kKeepMixed,      // a dropped round leaves the mixed replicas
+  kTellTooSoon,    // what members give back is told before all holders have the mean of all
+  kForgetRecord,   // a lost member gives back one record less than it should
+  kCountVersions,  // a consolidation is known by its number and not by its generation, so those of
+                   // two generations are taken for the same
 };
 
 using Record = std::uint64_t;
@@ -50,14 +53,17 @@ Weights mean(const std::vector<const Weights*>& replicas, std::size_t updates) {
 struct Member {
   Weights replica;                 // after the round that it concluded last
   std::optional<Weights> pending;  // after the present round, once that is concluded
-  std::uint64_t concluded = 0;
+  ReplicaVersion version;
   bool lost = false;
+  bool away = false;  // not lost, and yet not in the generation that is being formed
+  std::vector<std::uint64_t> merged;   // by origin, once its replica is one that was consolidated
   std::vector<Record> trained;         // in this generation, in order
   std::vector<std::uint64_t> claimed;  // by origin, what it called committed
 };
 
-// A job of counters: every record of a pool must be in the model once. Groups, losses and what is
-// concluded at whom are random; the checks compare the ledger with the replicas.
+// A job of counters: every record of a pool must be in the model once. Groups, losses, who is in a
+// generation and what is concluded at whom are random; the checks compare the ledger with the
+// replicas.
 class Job {
  public:
   Job(std::uint64_t seed, Sabotage sabotage) : random_(seed), sabotage_(sabotage) {
@@ -89,20 +95,20 @@ class Job {
   void generation() {
     updates_.clear();
     for (Member& member : members_) {
-      member.replica.clear();
-      member.pending.reset();
-      member.concluded = 0;
-      member.trained.clear();
+      member = Member{};
+      member.version = {Step{}, Generation{1}};
       member.claimed.assign(size(), 0);
     }
+    generation_ = 1;
+    behind_.reset();
     ledger_.emplace(std::vector<std::uint64_t>(size(), 0));
     schedule_.emplace(size(), random_());
     const std::uint64_t rounds = 1 + below(12);
     bool broke = false;
     for (std::uint64_t round = 1; round <= rounds && !broke && wrong_.empty(); ++round) {
       const bool trains = begin_round(Step{round});
-      broke = chance(0.15) && some_are_lost();
-      broke ? resolve(trains) : conclude_all(trains);
+      broke = chance(0.15) && some_fall();
+      broke ? interrupt(trains) : conclude_all(trains);
     }
     settle();
   }
@@ -155,17 +161,18 @@ class Job {
     }
   }
 
-  void conclude(Member& member) {
+  void conclude(Member& member, bool trains) {
     member.replica = std::move(*member.pending);
     member.pending.reset();
-    ++member.concluded;
+    ++member.version.step.value;
+    if (trains) member.version.consolidated = {};
   }
 
   void conclude_all(bool trains) {
     record(*ledger_, trains);
     for (Member& member : members_) {
-      conclude(member);
-      claim(member);
+      conclude(member, trains);
+      claim(member, *ledger_);
     }
     check_replicas();
     check_weights();
@@ -175,111 +182,146 @@ class Job {
     ledger.check_invariants();
   }
   // What the member would report when it has concluded the present round.
-  void claim(Member& member) {
+  void claim(Member& member, const MergeLedger& ledger) {
     for (std::uint32_t origin = 0; origin < size(); ++origin) {
-      member.claimed[origin] = claimed_by(*ledger_, origin);
+      std::uint64_t claimed = ledger.committable(origin);
+      if (sabotage_ == Sabotage::kCommitAtOnce) {
+        claimed = ~0ULL;
+        for (std::uint32_t holder = 0; holder < size(); ++holder) {
+          claimed = std::min(claimed, ledger.contained(holder, origin));
+        }
+      }
+      member.claimed[origin] = claimed;
     }
-  }
-  std::uint64_t claimed_by(const MergeLedger& ledger, std::uint32_t origin) const {
-    if (sabotage_ != Sabotage::kCommitAtOnce) return ledger.committable(origin);
-    std::uint64_t least = ~0ULL;
-    for (std::uint32_t holder = 0; holder < size(); ++holder) {
-      if (!ledger.lost(holder)) least = std::min(least, ledger.contained(holder, origin));
-    }
-    return least;
   }
 
-  // Some members have concluded the present round when the first is lost. Returns false if nobody
-  // would survive.
-  bool some_are_lost() {
+  // Who will be lost at this moment. Returns false if nobody is, or nobody would survive.
+  bool some_fall() {
     std::vector<std::uint32_t> lost;
+    std::size_t living = 0;
     for (std::uint32_t rank = 0; rank < size(); ++rank) {
-      if (!members_[rank].lost && chance(0.35)) lost.push_back(rank);
+      if (members_[rank].lost) continue;
+      ++living;
+      if (chance(0.35)) lost.push_back(rank);
     }
-    if (lost.empty() || lost.size() == living()) return false;
+    if (lost.empty() || lost.size() == living) return false;
     losses += lost.size();
     falls_ = lost;
     return true;
   }
-  std::size_t living() const {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(members_, [](const Member& m) { return !m.lost; }));
-  }
-
-  // The round is concluded at some of those who took part. Then the lost are gone, and the
-  // survivors all conclude it or all drop it. It is a round that is applied if it `trains`, or one
-  // that `consolidates`.
-  void resolve(bool trains, bool consolidates = false) {
-    const std::uint64_t before = members_[first_living()].concluded;
-    MergeLedger after = *ledger_;
-    consolidates ? after.consolidated() : record(after, trains);
-    const double likely = chance(0.4) ? 0 : chance(0.5) ? 1 : 0.4;
-    for (Member& member : members_) {
-      if (member.lost || !chance(likely)) continue;
-      conclude(member);
-      for (std::uint32_t origin = 0; origin < size(); ++origin) {
-        member.claimed[origin] = claimed_by(after, origin);
-      }
-    }
+  void fall() {
     for (const std::uint32_t rank : falls_) members_[rank].lost = true;
-    std::vector<Step> concluded;
-    for (const Member& member : members_) {
-      if (!member.lost) concluded.push_back(Step{member.concluded});
-    }
-    for (Member& member : members_) {
-      if (member.lost || !member.pending) continue;
-      const auto what = undecided(Step{member.concluded}, concluded);
-      if (!what) return wrong("survivors are two rounds apart");
-      if (*what == Undecided::kConclude && sabotage_ != Sabotage::kLaggardDrops) {
-        conclude(member);
-      } else {
-        if (sabotage_ == Sabotage::kKeepMixed) member.replica = *member.pending;
-        member.pending.reset();
-      }
-    }
-    const std::uint64_t furthest = std::ranges::max(concluded).value;
-    if (furthest > before) *ledger_ = std::move(after);
-    for (Member& member : members_) member.concluded = furthest;
-    for (const std::uint32_t rank : falls_) ledger_->lose(rank);
     falls_.clear();
-    check_replicas();
-  }
-  std::size_t first_living() const {
-    return static_cast<std::size_t>(
-        std::ranges::find_if(members_, [](const Member& m) { return !m.lost; }) - members_.begin());
   }
 
-  // The survivors mix everything, however many more are lost meanwhile; then the lost give back.
-  void settle() {
-    if (!wrong_.empty()) return;
-    std::vector<std::uint64_t> told = merged_places();
-    for (bool broke = true; broke && wrong_.empty();) {
-      Groups all(1);
-      for (std::uint32_t rank = 0; rank < size(); ++rank) {
-        if (!members_[rank].lost) all[0].push_back(rank);
-      }
-      mix(all);
-      broke = chance(0.3) && some_are_lost();
-      if (broke) {
-        resolve(false, true);
+  // The round is concluded at some of those who took part, before some of all are gone. The others
+  // drop it.
+  void interrupt(bool trains) {
+    MergeLedger after = *ledger_;
+    record(after, trains);
+    const double likely = chance(0.4) ? 0 : chance(0.5) ? 1 : 0.4;
+    bool some = false;
+    for (Member& member : members_) {
+      if (chance(likely)) {
+        some = true;
+        conclude(member, trains);
+        claim(member, after);
         continue;
       }
-      ledger_->consolidated();
-      for (Member& member : members_) {
-        if (!member.lost) conclude(member);
-      }
+      if (sabotage_ == Sabotage::kKeepMixed) member.replica = *member.pending;
+      member.pending.reset();
     }
-    if (sabotage_ != Sabotage::kTellTooSoon) told = merged_places();
+    if (some) {
+      behind_ = std::move(ledger_);
+      ledger_ = std::move(after);
+    }
+    fall();
+    check_claims();
+  }
+
+  // New generations are formed, of survivors or of some of them, until one has consolidated and
+  // nobody is lost meanwhile. Then members give back what is not in the model.
+  void settle() {
     if (!wrong_.empty()) return;
-    check_replicas();
+    std::vector<std::uint64_t> told;
+    for (bool broke = true; broke && wrong_.empty();) {
+      ++generation_;
+      for (Member& member : members_) member.away = !member.lost && chance(0.2);
+      const std::vector<std::uint32_t> holders = find_holders();
+      if (holders.empty()) continue;  // all are lost or away
+      if (told.empty()) told = merged_by(holders);
+      broke = chance(0.4);
+      consolidate(holders, broke);
+      if (sabotage_ != Sabotage::kTellTooSoon) told = members_[holders.front()].merged;
+    }
+    if (!wrong_.empty()) return;
     check_claims();
     give_back(told);
     end_or_change();
   }
-  std::vector<std::uint64_t> merged_places() const {
+  std::vector<std::uint32_t> find_holders() const {
+    std::vector<std::uint32_t> ranks;
+    std::vector<ReplicaVersion> versions;
+    for (std::uint32_t rank = 0; rank < size(); ++rank) {
+      if (members_[rank].lost || members_[rank].away) continue;
+      ranks.push_back(rank);
+      versions.push_back(members_[rank].version);
+      if (sabotage_ == Sabotage::kCountVersions && versions.back().equal()) {
+        versions.back().consolidated = Generation{1};
+      }
+    }
+    if (sabotage_ == Sabotage::kLaggardHolds) return ranks;
+    std::vector<std::uint32_t> holders;
+    for (const std::uint32_t i : furthest(versions)) holders.push_back(ranks[i]);
+    return holders;
+  }
+  // What each of these knows by itself.
+  std::vector<std::uint64_t> merged_by(const std::vector<std::uint32_t>& holders) {
+    const Member& first = members_[holders.front()];
+    if (first.version.equal() && !first.merged.empty()) return first.merged;
+    // A holder may be the only one that did not conclude the last round.
+    const bool concluded = first.version.step == furthest_step();
+    const MergeLedger& ledger = concluded || !behind_ ? *ledger_ : *behind_;
     std::vector<std::uint64_t> places;
-    for (std::uint32_t rank = 0; rank < size(); ++rank) places.push_back(ledger_->merged(rank));
+    for (std::uint32_t rank = 0; rank < size(); ++rank) {
+      places.push_back(ledger.merged(rank, holders));
+    }
     return places;
+  }
+  // After the last round of this generation that anybody has concluded.
+  Step furthest_step() const {
+    Step step;
+    for (const Member& member : members_) step = std::max(step, member.version.step);
+    return step;
+  }
+  // The replicas of the holders become equal; those of some of them only, if it `breaks`, when some
+  // members are lost. In a generation that is complete, all others get a copy.
+  void consolidate(const std::vector<std::uint32_t>& holders, bool breaks) {
+    const std::vector<std::uint64_t> places = merged_by(holders);
+    std::vector<const Weights*> replicas;
+    for (const std::uint32_t rank : holders) replicas.push_back(&members_[rank].replica);
+    const bool equal = members_[holders.front()].version.equal();
+    const Weights mixed = equal ? *replicas.front() : mean(replicas, updates_.size());
+    for (const std::uint32_t rank : holders) {
+      Member& member = members_[rank];
+      if (!wrong_.empty() || (breaks && chance(0.5))) continue;
+      if (!equal) member.version.consolidated = Generation{generation_};
+      if (equal && member.replica != mixed) wrong("replicas of one version differ");
+      member.replica = mixed;
+      member.merged = places;
+      check_merged(member);
+    }
+    const Member& source = members_[holders.front()];
+    for (Member& member : members_) {
+      if (!breaks && !member.lost && !member.away && member.version < source.version) {
+        member.replica = source.replica;
+        member.version = source.version;
+        member.merged = source.merged;
+      }
+    }
+    if (breaks) return some_fall() ? fall() : void();
+    // Who is away is no member of the new generation.
+    for (Member& member : members_) member.lost = member.lost || member.away;
   }
   // Whatever was taken and is not in the model is granted again.
   void give_back(const std::vector<std::uint64_t>& places) {
@@ -292,7 +334,8 @@ class Job {
   }
 
   void end_or_change() {
-    const Weights& model = members_[first_living()].replica;
+    const auto first = std::ranges::find_if(members_, [](const Member& m) { return !m.lost; });
+    const Weights& model = first->replica;
     for (std::size_t i = 0; i < model.size(); ++i) {
       for (const Record record : updates_[i].records) model_[record] += model[i] > 0 ? 1 : 0;
     }
@@ -308,30 +351,37 @@ class Job {
   }
 
   // ------------------------------------------------------------------------- checks
-  // What the ledger says of each living holder and each origin is exactly what is in the replica.
+  // What the ledger says of each member and each origin is exactly what is in the replica.
   void check_replicas() {
     for (std::uint32_t holder = 0; holder < size(); ++holder) {
-      const Member& member = members_[holder];
-      if (member.lost) continue;
-      for (std::size_t i = 0; i < updates_.size(); ++i) {
-        if (updates_[i].records.empty()) continue;
-        const bool there = i < member.replica.size() && member.replica[i] > 0;
-        const std::uint64_t place = ledger_->contained(holder, updates_[i].origin);
-        const bool told = updates_[i].place <= place;
-        if (there != told) return wrong("a replica differs from the ledger");
+      for (std::uint32_t origin = 0; origin < size(); ++origin) {
+        check_replica(members_[holder], origin, ledger_->contained(holder, origin));
       }
     }
     check_claims();
   }
+  void check_replica(const Member& member, std::uint32_t origin, std::uint64_t place) {
+    for (std::size_t i = 0; i < updates_.size(); ++i) {
+      if (updates_[i].origin != origin || updates_[i].records.empty()) continue;
+      const bool there = i < member.replica.size() && member.replica[i] > 0;
+      if (there != (updates_[i].place <= place)) return wrong("a replica differs from the ledger");
+    }
+  }
+  void check_merged(const Member& member) {
+    for (std::uint32_t origin = 0; origin < size(); ++origin) {
+      check_replica(member, origin, member.merged[origin]);
+    }
+  }
   // What anybody has called committed, even if it is lost by now, is in every survivor's replica.
   void check_claims() {
     for (const Member& claimer : members_) {
-      for (std::uint32_t origin = 0; origin < size(); ++origin) {
-        for (std::uint32_t holder = 0; holder < size(); ++holder) {
-          if (members_[holder].lost) continue;
-          if (ledger_->contained(holder, origin) < claimer.claimed[origin]) {
-            return wrong("what was committed is not in a survivor");
-          }
+      for (const Update& update : updates_) {
+        if (update.records.empty() || update.place > claimer.claimed[update.origin]) continue;
+        const auto i = static_cast<std::size_t>(&update - updates_.data());
+        for (const Member& member : members_) {
+          if (member.lost) continue;
+          const bool there = i < member.replica.size() && member.replica[i] > 0;
+          if (!there) return wrong("what was committed is not in a survivor");
         }
       }
     }
@@ -362,6 +412,8 @@ class Job {
   std::vector<Update> updates_;
   std::map<Record, int> model_;  // how often each record is in it
   std::optional<MergeLedger> ledger_;
+  std::optional<MergeLedger> behind_;  // as it was one round before, if some are
+  std::uint64_t generation_ = 1;
   std::optional<ds_sync::GroupSchedule> schedule_;
   Groups groups_;
   std::vector<std::uint64_t> places_;
@@ -385,8 +437,8 @@ TEST(MergeLedger, SaysExactlyWhatIsInTheSurvivorsOfThousandsOfJobs) {
 // The comparison can fail: it finds each broken rule.
 TEST(MergeLedger, ABrokenRuleIsFound) {
   for (const auto sabotage :
-       {Sabotage::kLaggardDrops, Sabotage::kCommitAtOnce, Sabotage::kKeepMixed,
-        Sabotage::kTellTooSoon, Sabotage::kForgetRecord}) {
+       {Sabotage::kLaggardHolds, Sabotage::kCommitAtOnce, Sabotage::kKeepMixed,
+        Sabotage::kTellTooSoon, Sabotage::kForgetRecord, Sabotage::kCountVersions}) {
     int found = 0;
     for (std::uint64_t seed = 1; seed <= 200; ++seed) {
       found += Job(seed, sabotage).run().empty() ? 0 : 1;
@@ -415,28 +467,42 @@ TEST(MergeLedger, AnUpdateIsCommittedThreeRoundsAfterItsOwn) {
   EXPECT_EQ(ledger.committable(0), 5U);
 }
 
-TEST(MergeLedger, ALostMemberGivesBackWhatNoSurvivorContains) {
+TEST(MergeLedger, AMemberGivesBackWhatNoHolderContains) {
   MergeLedger ledger({10, 20, 30, 40});
   ledger.applied({{0, 1}, {2, 3}}, std::vector<std::uint64_t>{11, 21, 31, 41});
   ledger.applied({{0, 2}, {1, 3}}, std::vector<std::uint64_t>{12, 22, 32, 42});
-  ledger.lose(0);
-  EXPECT_EQ(ledger.merged(0), 11U);  // in the replica of 2
-  ledger.lose(2);
-  EXPECT_EQ(ledger.merged(0), 10U);
-  EXPECT_EQ(ledger.merged(1), 22U);
+  const std::vector<std::uint32_t> without_0{1, 2, 3};
+  const std::vector<std::uint32_t> right{1, 3};
+  EXPECT_EQ(ledger.merged(0, without_0), 11U);  // in the replica of 2
+  EXPECT_EQ(ledger.merged(0, right), 10U);
+  EXPECT_EQ(ledger.merged(1, right), 22U);
   ledger.consolidated();
-  EXPECT_EQ(ledger.contained(3, 1), 22U);
-  EXPECT_EQ(ledger.committable(1), 21U);  // if the consolidation is undecided at 3
+  EXPECT_EQ(ledger.contained(3, 0), 12U);
+  EXPECT_EQ(ledger.committable(0), 10U);  // others may not have completed the consolidation
   ledger.dropped();
-  EXPECT_EQ(ledger.committable(1), 22U);
+  EXPECT_EQ(ledger.committable(0), 12U);
 }
 
-TEST(MergeLedger, ARoundThatASurvivorHasConcludedIsConcludedByAll) {
-  const std::vector<Step> apart{Step{7}, Step{8}, Step{7}};
-  EXPECT_EQ(undecided(Step{7}, apart), Undecided::kConclude);
-  EXPECT_EQ(undecided(Step{8}, apart), Undecided::kDrop);
-  EXPECT_EQ(undecided(Step{7}, std::vector{Step{7}, Step{7}}), Undecided::kDrop);
-  EXPECT_EQ(undecided(Step{7}, std::vector{Step{7}, Step{9}}), std::nullopt);
+TEST(MergeLedger, AMemberWithoutAGroupKeepsItsReplica) {
+  MergeLedger ledger({0, 0, 0});
+  ledger.applied({{0, 1}}, std::vector<std::uint64_t>{1, 1, 1});
+  ledger.applied({{0, 1}}, std::vector<std::uint64_t>{2, 2, 2});
+  EXPECT_EQ(ledger.contained(0, 1), 1U);
+  EXPECT_EQ(ledger.contained(2, 1), 0U);
+  EXPECT_EQ(ledger.contained(2, 2), 2U);
+}
+
+TEST(ReplicaVersion, TheReplicasWithTheHighestVersionGoOn) {
+  const ReplicaVersion seven{Step{7}, {}};
+  const ReplicaVersion seven_in_3{Step{7}, Generation{3}};
+  const ReplicaVersion seven_in_4{Step{7}, Generation{4}};
+  const ReplicaVersion eight{Step{8}, {}};
+  using Ranks = std::vector<std::uint32_t>;
+  EXPECT_EQ(furthest(std::vector{seven, eight, seven, eight}), (Ranks{1, 3}));
+  EXPECT_EQ(furthest(std::vector{seven, seven_in_3, seven}), (Ranks{1}));
+  EXPECT_EQ(furthest(std::vector{seven_in_4, seven_in_3, seven_in_4}), (Ranks{0, 2}));
+  EXPECT_EQ(furthest(std::vector{seven_in_4, eight}), (Ranks{1}));
+  EXPECT_EQ(furthest({}), Ranks{});
 }
 
 }  // namespace

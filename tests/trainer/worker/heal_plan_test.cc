@@ -42,15 +42,15 @@ TEST(HealPlan, NewcomersPassOnWhatTheyReceiveAroundTheRingToo) {
 
 TEST(HealPlan, MembersAStepBehindReceiveFromThoseThatAreNot) {
   EXPECT_EQ(flows({holder(7), holder(8), holder(7), holder(8)}), "rsrs");
-  EXPECT_EQ(heal_plan(std::vector{holder(7), holder(8)}, 0)->step, Step{8});
-  EXPECT_EQ(heal_plan(std::vector{holder(7), holder(8)}, 1)->step, Step{8});
+  EXPECT_EQ(heal_plan(std::vector{holder(7), holder(8)}, 0)->version.step, Step{8});
+  EXPECT_EQ(heal_plan(std::vector{holder(7), holder(8)}, 1)->version.step, Step{8});
 }
 
 TEST(HealPlan, AStepThatSomebodyWithoutTheStateNamesCountsForNothing) {
   HealSlot lost = newcomer();
   lost.step = Step{900};
   EXPECT_EQ(flows({holder(7), lost}), "sr");
-  EXPECT_EQ(heal_plan(std::vector{holder(7), lost}, 1)->step, Step{7});
+  EXPECT_EQ(heal_plan(std::vector{holder(7), lost}, 1)->version.step, Step{7});
 }
 
 TEST(HealPlan, TheHeaderBeforeThePartsIsAsLongAsItsSourceSays) {

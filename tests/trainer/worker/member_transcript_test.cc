@@ -1,6 +1,8 @@
 // Transcripts of a member of a collective.
 //
-//   member WORKER [no-eval] [begins-unlike] [shares]     what it is; it has said its first join
+//   member WORKER [no-eval] [begins-unlike] [shares] [ds-sync]     what it is; it has said its
+//   first
+//                                join
 //   form gN rank=R size=N [base=gN] [restore=DIRECTORY reader=R]
 //   roster gN WORKER ...
 //   settle gN step=N plan=N share=MICRO_BATCHxTIMES
@@ -9,7 +11,9 @@
 //   heard [plan=N] [checkpoint=N] [leave=CODE] [regroup] [stop] [over]     what it knows by now
 //   tick
 //   built, connected, read step=N, unreadable [interrupted] REASON, hashed
-//   compared STEP|- ...          the states of the members, by rank; -: it has none
+//   compared STEP[/gN|/-]|- ...  the states of the members, by rank; -: it has none. Replicas were
+//                                made equal in generation N, or may differ; else: equal since the
+//                                base
 //   passed [step=N checkpoint=N]      the state went through, or came
 //   computed records=N [INDEX:REASON ...]    a micro-batch, and what the program skipped of it;
 //                                without records: none were there
@@ -17,7 +21,7 @@
 //   run OWNER FROM TO [last] [begins=PART]     the desk's answer to its ask: records of the member
 //                                with that index in the group
 //   nothing                      ... and it has nothing left
-//   reduced, told, applied, awaited, measured
+//   mixed, consolidated, reduced, told, applied, awaited, measured
 //   gathered N ... [plan=N] [checkpoint=N] [leaving] [hop]
 //       records of the members in this step, by rank; their places follow
 //   plan N share=MICRO_BATCHxTIMES
@@ -61,6 +65,7 @@ class MemberScript : public transcript::Machine {
     config.has_eval_data = !line.has("no-eval");
     config.begins_alike = !line.has("begins-unlike");
     if (line.has("shares")) config.sharing.emplace();
+    if (line.has("ds-sync")) config.exchange = DsSync{7};
     config.eval_batch = 8;
     return config;
   }
@@ -95,7 +100,9 @@ class MemberScript : public transcript::Machine {
     }
     if (what == "hashed") return StateHashed{77};
     if (what == "compared") return compared(line);
+    if (what == "consolidated") return Consolidated{};
     if (what == "passed") return passed(line);
+    if (what == "mixed") return Mixed{};
     if (what == "computed") return computed(line);
     if (what == "part") return part(line);
     if (what == "run") return run_answered(line);
@@ -114,13 +121,14 @@ class MemberScript : public transcript::Machine {
     if (what == "saved") return saved(line);
     throw std::runtime_error("no input: " + what);
   }
-  static Input form(const Line& line) {
+  Input form(const Line& line) {
     FormOrdered form{generation_of(line), {}};
     form.form.rank = static_cast<std::uint32_t>(line.number("rank", 0));
     form.form.size = static_cast<std::uint32_t>(line.number("size", 2));
     form.form.base = Generation{after_letter(line.text("base", "g0"))};
     form.form.restore = line.text("restore", "");
     form.form.reader = static_cast<std::uint32_t>(line.number("reader", 0));
+    base_ = form.form.base;
     return form;
   }
   static Input roster(const Line& line) {
@@ -141,12 +149,13 @@ class MemberScript : public transcript::Machine {
     started.start.writer = static_cast<std::uint32_t>(line.number("writer", 0));
     return started;
   }
-  static Input compared(const Line& line) {
+  Input compared(const Line& line) const {
     StatesCompared compared;
     for (std::size_t i = 0; i < line.words(); ++i) {
-      const std::string& at = line.word(i);
-      HealSlot slot{at != "-", {}, 100, 2, 800, 77};
-      if (slot.has_state) slot.step = Step{std::stoull(at)};
+      const auto at = transcript::split(line.word(i), '/');
+      HealSlot slot{at[0] != "-", {}, 100, 2, 800, 77, base_};
+      if (slot.has_state) slot.step = Step{std::stoull(at[0])};
+      if (at.size() > 1) slot.consolidated = Generation{at[1] == "-" ? 0 : after_letter(at[1])};
       compared.slots.push_back(slot);
     }
     return compared;
@@ -332,6 +341,7 @@ class MemberScript : public transcript::Machine {
 
   WorkerId self_;
   MemberMachine machine_;
+  Generation base_;                    // of the last form
   std::vector<std::uint64_t> places_;  // by rank
   sharing::Asked ask_;                 // the newest one
   wire::CheckpointWritten save_;       // the last that was wanted

@@ -100,5 +100,44 @@ TEST(StepLog, UnrecordedStepsAreBoundedAndTheNewestAreKept) {
   EXPECT_LE(copy.history().runs.size() * 4, wire::StepHistory::kMaxNumbers);
 }
 
+TEST(StepLog, StepsAreToldUpToTheFirstOneThatIsNotInEveryReplica) {
+  StepLog log;
+  log.begin(Generation{1});
+  Members members(log);
+  for (int i = 0; i < 5; ++i) members.train(1, {10, 6});
+  members.places = {0, 0};  // a phase begins
+  for (int i = 0; i < 4; ++i) members.train(3, {10, 0});
+  members.train(3, {5, 5});
+  const auto told = [&](const Numbers& places) { return log.history_up_to(3, places).runs; };
+  EXPECT_EQ(told({40, 0}).size(), 2U);
+  EXPECT_EQ(told({40, 0})[1].steps, 4U);
+  ASSERT_EQ(told({29, 5}).size(), 2U);
+  EXPECT_EQ(told({29, 5})[1].steps, 2U) << "the third ends at place 30";
+  EXPECT_EQ(told({0, 0}).size(), 1U) << "an earlier phase is told whole";
+  EXPECT_EQ(told({45, 5}).size(), 3U);
+}
+
+TEST(StepLog, RecordsThatAreNotInTheModelMadeNoStep) {
+  StepLog log;
+  log.begin(Generation{1});
+  Members members(log);
+  members.train(1, {9, 9});
+  members.places = {0, 0};
+  for (int i = 0; i < 5; ++i) members.train(3, {10, 6});
+  log.keep(3, Numbers{30, 6});
+  const auto& runs = log.history().runs;
+  ASSERT_EQ(runs.size(), 4U);
+  EXPECT_THAT(runs[0].records, ElementsAre(9, 9));
+  EXPECT_EQ(runs[1].steps, 1U);
+  EXPECT_THAT(runs[1].records, ElementsAre(10, 6));
+  EXPECT_EQ(runs[2].first, Step{3});
+  EXPECT_EQ(runs[2].steps, 2U);
+  EXPECT_THAT(runs[2].places, ElementsAre(10, 6));
+  EXPECT_THAT(runs[2].records, ElementsAre(10, 0));
+  EXPECT_EQ(runs[3].first, Step{5});
+  EXPECT_EQ(runs[3].steps, 2U);
+  EXPECT_THAT(runs[3].records, ElementsAre(0, 0));
+}
+
 }  // namespace
 }  // namespace antdt::worker

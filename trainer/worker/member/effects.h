@@ -107,10 +107,9 @@ struct CompareStates {
   Generation consolidated = {};  // HealSlot::consolidated
 };
 // The whole state (parameters, and what the optimizer keeps) of the members with these ranks, which
-// ascend, becomes their mean, with the same bits on each. This member is one of two or more of
-// them; the others do nothing meanwhile. A member that cannot complete it has its state from
-// before.
-// -> Consolidated
+// ascend, becomes their mean, with the same bits on each. This member is one of them, in a new
+// generation perhaps the only one; the others do nothing meanwhile. A member that cannot complete
+// it has its state from before. -> Consolidated
 struct Consolidate {
   std::vector<std::uint32_t> holders;
 };

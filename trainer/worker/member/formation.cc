@@ -34,8 +34,8 @@ bool Formation::awaits_order() const {
 
 const char* Formation::state_name() const {
   static constexpr const char* kNames[] = {"building",      "awaiting roster",  "connecting",
-                                           "reading",       "comparing states", "passing state",
-                                           "hashing state", "awaiting settle"};
+                                           "reading",       "comparing states", "consolidating",
+                                           "passing state", "hashing state",    "awaiting settle"};
   static_assert(std::size(kNames) == std::variant_size_v<State>);
   return kNames[state_.index()];
 }
@@ -101,9 +101,15 @@ Formation::End Formation::compare_states(std::vector<WorkerId> members, Effects&
                                generation_, config_.self, member_.training.step)}};
   }
   member_.ready = {};
-  state_ = ComparingStates{std::move(members), *holds};
-  out.emplace_back(CompareStates{*holds, member_.training.step, meta_of(member_.training)});
+  compare(std::move(members), *holds, out);
   return {};
+}
+
+// To: comparing states.
+void Formation::compare(std::vector<WorkerId> members, bool holds, Effects& out) {
+  const TrainingState& training = member_.training;
+  state_ = ComparingStates{std::move(members), holds};
+  out.emplace_back(CompareStates{holds, training.step, meta_of(training), training.consolidated});
 }
 
 std::optional<bool> Formation::holds_state() {
@@ -120,12 +126,22 @@ std::optional<bool> Formation::holds_state() {
   return {};
 }
 
-// From: comparing states. To: passing state, if somebody beside this member lacks it; else hashing
-// state.
+// From: comparing states. To: consolidating, or comparing states again, if the replicas of those
+// who hold the state may differ; passing state, if somebody beside this member lacks it; else
+// hashing state.
 Formation::End Formation::on(const StatesCompared& input, Effects& out) {
   ComparingStates compared = std::move(expect<ComparingStates>());
   const auto plan = heal_plan(input.slots, form_.rank);
   if (!plan) return Failed{plan.error().message};
+  // Where training begins, all have the same state, or only one has it.
+  if (form_.base != Generation{} && !plan->version.equal()) {
+    if (plan->receives) {
+      compare(std::move(compared.members), compared.holds, out);
+    } else {
+      consolidate(std::move(compared.members), holders_of(input.slots), out);
+    }
+    return {};
+  }
   if (!plan->receives && !plan->sends) {
     hash_state(std::move(compared.members), out);
     return {};
@@ -134,10 +150,40 @@ Formation::End Formation::on(const StatesCompared& input, Effects& out) {
     member_.training.settled = {};
     member_.training.pristine = false;
   }
-  state_ = PassingState{std::move(compared.members), plan->receives};
+  state_ = PassingState{std::move(compared.members), plan->receives, plan->version.consolidated};
   out.emplace_back(PassState{*plan, plan->receives ? std::string() : meta_of(member_.training),
                              input.slots[form_.rank].part_bytes + plan->meta_bytes,
                              compared.holds});
+  return {};
+}
+
+// To: consolidating, also if no other member holds the state.
+void Formation::consolidate(std::vector<WorkerId> members, std::vector<std::uint32_t> holders,
+                            Effects& out) {
+  std::vector<std::uint64_t> places = merged(members, holders);
+  state_ = Consolidating{std::move(members), std::move(places)};
+  out.emplace_back(Consolidate{std::move(holders)});
+}
+
+// All of these have trained in the base, because a replica that was copied is equal to others.
+std::vector<std::uint64_t> Formation::merged(const std::vector<WorkerId>& members,
+                                             const std::vector<std::uint32_t>& holders) const {
+  const auto& base = member_.training.places;  // by rank in the base
+  std::vector<std::uint32_t> ranks;
+  for (const std::uint32_t holder : holders) {
+    const auto found = std::ranges::find(base, members.at(holder), &wire::MemberPlace::worker);
+    ANTDT_CHECK(found != base.end(), "{} holds a replica of generation {} and was no member of it",
+                members[holder], form_.base);
+    ranks.push_back(static_cast<std::uint32_t>(found - base.begin()));
+  }
+  return member_.exchange.merged(ranks);
+}
+
+// From: consolidating. To: comparing states again.
+Formation::End Formation::on(const Consolidated&, Effects& out) {
+  Consolidating done = std::move(expect<Consolidating>());
+  member_.training.consolidate(generation_, done.merged);
+  compare(std::move(done.members), true, out);
   return {};
 }
 
@@ -151,6 +197,7 @@ Formation::End Formation::on(const StatePassed& input, Effects& out) {
       return Failed{taken.error().message};
     }
     member_.training.settled = form_.base;
+    member_.training.consolidated = passed.consolidated;
     // The beginning of rank 0 is now this member's.
     member_.training.pristine = form_.base == Generation{} && form_.restore.empty();
   }

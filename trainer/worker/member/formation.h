@@ -3,12 +3,18 @@
 //   building ──> awaiting roster ──Roster──> connecting ─┐
 //                                                        │
 //      ┌──(it is to read a checkpoint)── reading <───────┤
-//      └──> comparing states <───────────────────────────┘
-//                 └──> passing state ──> hashing state ──> awaiting settle ──Settle──> (settled)
+//      └──> comparing states <───────────────────────────┤
+//             │   │                                      │
+//             │   └──(replicas may differ)── consolidating
+//             └──> passing state ──> hashing state ──> awaiting settle ──Settle──> (settled)
 //
 // A Form says whose training state goes on (`base`). Relative to that, this member holds either the
 // state or nothing; a member that lacks it receives it before Ready (heal_plan.h). The one member
 // that the Form names reads a checkpoint; the others receive what it read.
+//
+// Where replicas may differ (exchange.h), the members with the highest version first make theirs
+// equal. Then all compare again: who sees the result knows that all of these have completed it, so
+// what is in the replica now is not lost with any of them.
 #pragma once
 
 #include <optional>
@@ -50,6 +56,7 @@ class Formation {
   End on(const StateRead& input, Effects& out);
   End on(const StateUnreadable& input, Effects& out);
   End on(const StatesCompared& input, Effects& out);
+  End on(const Consolidated& input, Effects& out);
   End on(const StatePassed& input, Effects& out);
   End on(const StateHashed& input, Effects& out);
   End on(const GenerationSettled& input, Effects& out);
@@ -70,16 +77,26 @@ class Formation {
     std::vector<WorkerId> members;
     bool holds = false;
   };
+  struct Consolidating {
+    std::vector<WorkerId> members;
+    std::vector<std::uint64_t> merged;  // TrainingState::consolidate
+  };
   struct PassingState {
     std::vector<WorkerId> members;
     bool receives = false;
+    Generation consolidated = {};  // of the state that passes
   };
   struct HashingState {};
   struct AwaitingSettle {};
   using State = std::variant<Building, AwaitingRoster, Connecting, Reading, ComparingStates,
-                             PassingState, HashingState, AwaitingSettle>;
+                             Consolidating, PassingState, HashingState, AwaitingSettle>;
 
   End compare_states(std::vector<WorkerId> members, Effects& out);
+  void compare(std::vector<WorkerId> members, bool holds, Effects& out);
+  // `holders`: the ranks of those whose replicas become equal.
+  void consolidate(std::vector<WorkerId> members, std::vector<std::uint32_t> holders, Effects& out);
+  [[nodiscard]] std::vector<std::uint64_t> merged(const std::vector<WorkerId>& members,
+                                                  const std::vector<std::uint32_t>& holders) const;
   void hash_state(std::vector<WorkerId> members, Effects& out);
   // Whether this member holds the state that goes on; empty: it holds another one.
   [[nodiscard]] std::optional<bool> holds_state();

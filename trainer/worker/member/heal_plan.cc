@@ -9,7 +9,9 @@ namespace {
 // this limit is never reached.
 constexpr std::uint64_t kMaxMetaBytes = 64 * 1024 * 1024;
 
-bool lacks(const HealSlot& slot, Step target) { return !slot.has_state || slot.step < target; }
+bool lacks(const HealSlot& slot, const sync::ReplicaVersion& target) {
+  return !slot.has_state || slot.version() < target;
+}
 
 Status check_parts(std::span<const HealSlot> slots) {
   const HealSlot& first = slots.front();
@@ -30,24 +32,33 @@ Status check_parts(std::span<const HealSlot> slots) {
 
 }  // namespace
 
+std::vector<std::uint32_t> holders_of(std::span<const HealSlot> slots) {
+  std::vector<std::uint32_t> ranks;
+  std::vector<sync::ReplicaVersion> versions;
+  for (std::uint32_t rank = 0; rank < slots.size(); ++rank) {
+    if (!slots[rank].has_state) continue;
+    ranks.push_back(rank);
+    versions.push_back(slots[rank].version());
+  }
+  std::vector<std::uint32_t> holders;
+  for (const std::uint32_t i : sync::furthest(versions)) holders.push_back(ranks[i]);
+  return holders;
+}
+
 Result<HealPlan> heal_plan(std::span<const HealSlot> slots, std::uint32_t rank) {
   ANTDT_RETURN_IF_ERROR(check_parts(slots));
   HealPlan plan;
-  bool any = false;
-  for (const HealSlot& slot : slots) {
-    if (!slot.has_state) continue;
-    any = true;
-    plan.step = std::max(plan.step, slot.step);
-  }
-  if (!any) {
+  const auto holders = holders_of(slots);
+  if (holders.empty()) {
     return fail(ErrorKind::kAborted,
                 "none of the {} members holds the training state that is to go on", slots.size());
   }
+  plan.version = slots[holders.front()].version();
   const std::size_t size = slots.size();
-  plan.receives = lacks(slots[rank], plan.step);
-  plan.sends = lacks(slots[(rank + 1) % size], plan.step);
+  plan.receives = lacks(slots[rank], plan.version);
+  plan.sends = lacks(slots[(rank + 1) % size], plan.version);
   std::size_t source = rank;
-  while (lacks(slots[source], plan.step)) source = (source + size - 1) % size;
+  while (lacks(slots[source], plan.version)) source = (source + size - 1) % size;
   plan.meta_bytes = slots[source].meta_bytes;
   if (plan.meta_bytes > kMaxMetaBytes) {
     return fail(ErrorKind::kCorrupt, "rank {} wants to send {} bytes before the training state",

@@ -1,10 +1,10 @@
 // Which member passes the training state to which inside a new generation. Pure.
 //
-// A member lacks the state if it is new, or if it is one step behind: a collective may break after
-// one member has completed a step and before another has. The whole state is sent in both cases.
-// The alternative is to keep the last reduced gradient, so that a member one step behind can apply
-// it itself. That would cost as much memory as the gradients during all of training, to save one
-// transfer at a time when a newcomer needs one anyway.
+// A member lacks the state if it is new, or if its replica is behind (sync::ReplicaVersion): a
+// collective may break after one member has completed a step and before another has. The whole
+// state is sent in both cases. The alternative is to keep the last reduced gradient, so that a
+// member one step behind can apply it itself. That would cost as much memory as the gradients
+// during all of training, to save one transfer at a time when a newcomer needs one anyway.
 //
 // The state flows along the ring: each member that lacks it receives it from its left neighbour,
 // and passes it to its right neighbour if that lacks it, too, chunk by chunk, so that a chain of
@@ -18,9 +18,11 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/ids.h"
 #include "core/result.h"
+#include "trainer/sync/replica_version.h"
 
 namespace antdt::worker {
 
@@ -35,10 +37,15 @@ struct HealSlot {
   // The generation in which the members made their replicas of this state equal, if no step was
   // applied since; 0: replicas of members at the same step may differ.
   Generation consolidated = {};
+
+  [[nodiscard]] sync::ReplicaVersion version() const { return {step, consolidated}; }
 };
 
+// The ranks of the members whose state goes on; empty: none has it.
+[[nodiscard]] std::vector<std::uint32_t> holders_of(std::span<const HealSlot> slots);
+
 struct HealPlan {
-  Step step;                     // the step of all members afterwards: the furthest of all
+  sync::ReplicaVersion version;  // that of all members afterwards: the furthest of all
   bool receives = false;         // from the previous rank
   bool sends = false;            // to the next rank, what this member has or receives
   std::uint64_t meta_bytes = 0;  // size of the metadata that it has or receives

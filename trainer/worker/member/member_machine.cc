@@ -13,8 +13,18 @@ constexpr std::size_t kFirstOperation = Effect(BuildCollective{}).index();
 
 }  // namespace
 
-MemberMachine::MemberMachine(WorkerConfig config) : config_(std::move(config)) {
-  member_.self = config_.self;
+MemberMachine::MemberMachine(WorkerConfig config)
+    : config_(std::move(config)), member_{config_.self, StepExchange(config_.exchange)} {}
+
+// A consolidation is of a training phase, or of the formation of a generation.
+void MemberMachine::on(const Consolidated& input, MonoTime now, Effects& out) {
+  if (auto* const formation = std::get_if<Formation>(&state_)) {
+    return formation_ended(formation->on(input, out), out);
+  }
+  auto* const phase = std::get_if<TrainPhase>(&state_);
+  ANTDT_CHECK(phase != nullptr, "{} of generation {} is {}: an answer to what was not asked",
+              config_.self, generation_, state_name());
+  if (const auto end = phase->on(input, now, out)) phase_ended(*end, phase->breakage(), out);
 }
 
 // Inputs that only the formation of a generation, or a training phase, handles.

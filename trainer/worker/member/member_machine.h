@@ -89,6 +89,7 @@ class MemberMachine {
   void on(const TimePassed& input, MonoTime now, Effects& out);
   void on(const LeaveOrdered& input, MonoTime now, Effects& out);
   void on(const WorkFailed& input, MonoTime now, Effects& out);
+  void on(const Consolidated& input, MonoTime now, Effects& out);
   // Inputs that only the formation of a generation, or a training phase, handles.
   template <class Answer>
   void on(const Answer& input, MonoTime now, Effects& out);

@@ -6,6 +6,7 @@
 
 #include "core/ids.h"
 #include "trainer/worker/member/effects.h"
+#include "trainer/worker/member/exchange.h"
 #include "trainer/worker/member/inputs.h"
 #include "trainer/worker/training_state.h"
 
@@ -16,13 +17,14 @@ enum class Saving : std::uint8_t { kNothing, kOrdered, kFinalModel };
 
 struct MemberState {
   WorkerId self;
-  TrainingState training;
-  Heard heard;
+  StepExchange exchange;
+  TrainingState training = {};
+  Heard heard = {};
   std::uint32_t rank = 0;  // in the generation that was formed last
   // The last generation for which this member was ready, and its members. If that settled, this
   // member holds its state, even if the Settle never arrived.
-  Generation ready;
-  std::vector<WorkerId> ready_members;
+  Generation ready = {};
+  std::vector<WorkerId> ready_members = {};
   Saving saving = Saving::kNothing;
   TimeUse resting = TimeUse::kStartup;  // what its time counts as while it waits for orders
 

@@ -1,6 +1,7 @@
 #include "trainer/worker/member/train_phase.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/check.h"
@@ -23,6 +24,7 @@ TrainPhase::TrainPhase(MemberState& member, wire::PhaseStart start,
       steps_told_(now),
       hop_timer_(now) {
   const auto members = static_cast<std::uint32_t>(member.training.members.size());
+  member.exchange.begin(member.rank, members);
   if (!sharing || members < 2) return;
   const sharing::ShareGroup group = sharing::group_of(member.rank, members, *sharing);
   if (group.size() > 1) seat_.emplace(member.rank - group.begin, *sharing);
@@ -45,16 +47,37 @@ TrainPhase::End TrainPhase::begin(MonoTime now, Effects& out) {
 
 // ------------------------------------------------------------------- a step
 
-// To: computing; reducing, if the plan gives this member no share; gathering, if all records are
-// counted.
+// To: mixing; see begin_step if this member mixes with nobody, and empty_step if all records are
+// counted or a checkpoint must be written first.
 void TrainPhase::next_step(MonoTime now, Effects& out) {
   const Share& share = member_.training.share;
   if (const auto hold = hold_.update(place_, share.samples(), now)) {
     out.emplace_back(Send{client::SetHold{*hold}});
   }
   if (complete()) return last_step(Last::kComplete, now, out);
+  if (checkpoint_due()) return empty_step(now, out);
   own_ = {};
-  out.emplace_back(BeginStep{});
+  StepExchange::Course course = member_.exchange.course(member_.training.step);
+  local_ = course.local;
+  if (course.mixes_with.size() < 2) return begin_step(now, out);
+  state_ = State::kMixing;
+  began_ = now;
+  out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
+  out.emplace_back(Mix{std::move(course.mixes_with), member_.training.step});
+}
+
+// From: mixing. To: see begin_step.
+TrainPhase::End TrainPhase::on(const Mixed&, MonoTime now, Effects& out) {
+  expect(State::kMixing);
+  own_.mixed = now - began_;
+  begin_step(now, out);
+  return {};
+}
+
+// To: computing; see reduce if the plan gives this member no share.
+void TrainPhase::begin_step(MonoTime now, Effects& out) {
+  const Share& share = member_.training.share;
+  out.emplace_back(BeginStep{local_});
   if (seat_) return begin_shared_step(now, out);
   share.samples() > 0 ? compute(out) : reduce(now, out);
 }
@@ -66,18 +89,6 @@ void TrainPhase::compute(Effects& out) {
   out.emplace_back(SpendTime{TimeUse::kData});
   out.emplace_back(
       ComputeMicroBatch{member_.training.step, share.micro_batch, kDataPatience, last});
-}
-
-// Nobody orders a Mix or a Consolidate yet.
-TrainPhase::End TrainPhase::on(const Mixed&, MonoTime, Effects&) {
-  ANTDT_CHECK(false, "phase {} at {}: mixed what was not asked for", start_.phase,
-              member_.training.step);
-  return {};
-}
-TrainPhase::End TrainPhase::on(const Consolidated&, MonoTime, Effects&) {
-  ANTDT_CHECK(false, "phase {} at {}: consolidated what was not asked for", start_.phase,
-              member_.training.step);
-  return {};
 }
 
 // From: computing. To: computing, until the share is done or records run out; then reducing.
@@ -115,95 +126,27 @@ void TrainPhase::tell_skips(std::uint64_t first, const std::vector<SkippedRecord
   out.emplace_back(Send{std::move(told)});
 }
 
-// ------------------------------------------------------------------- a shared step
-
-// To: taking part; or asking, without a part of its own.
-void TrainPhase::begin_shared_step(MonoTime now, Effects& out) {
-  const std::uint32_t records = member_.training.share.samples();
-  if (records == 0) return offer_part(now, out);
-  state_ = State::kTakingPart;
-  out.emplace_back(SpendTime{TimeUse::kData});
-  out.emplace_back(TakePart{records, kDataPatience});
-}
-
-// From: taking part. To: computing; or asking, if there were no records.
-TrainPhase::End TrainPhase::on(const PartTaken& input, MonoTime now, Effects& out) {
-  expect(State::kTakingPart);
-  own_.times.data += input.data;
-  own_.slot.has_data = input.status == client::TakeStatus::kData;
-  own_.slot.records = own_.slot.has_data ? input.records : 0;
-  offer_part(now, out);
-  return {};
-}
-
-void TrainPhase::offer_part(MonoTime now, Effects& out) {
-  const Share& share = member_.training.share;
-  out.emplace_back(
-      OfferPart{seat_->begin(member_.training.step, own_.slot.records, share.micro_batch)});
-  compute_run(seat_->first_run(), now, out);
-}
-
-// To: computing; else asking, or reducing if nothing is left.
-void TrainPhase::compute_run(const sharing::Run& run, MonoTime now, Effects& out) {
-  if (run.records() > 0) {
-    run_ = run;
-    state_ = State::kComputing;
-    out.emplace_back(ComputeRun{member_.training.step, run});
-    return;
-  }
-  const auto ask = seat_->ready();
-  if (!ask) return reduce(now, out);
-  state_ = State::kAsking;
-  began_ = now;
-  out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
-  out.emplace_back(AskForRun{*ask});
-}
-
-// From: computing. To: asking; reducing, if nothing is left.
-TrainPhase::End TrainPhase::run_computed(const MicroBatchComputed& input, MonoTime now,
-                                         Effects& out) {
-  own_.times.data += input.data;
-  own_.times.compute += input.compute;
-  own_.slot.weight += input.weight;
-  own_.slot.loss += input.loss;
-  own_.computed += input.records;
-  if (run_.owner == seat_->offer().member) {
-    tell_skips(place_ + run_.from, input.skipped, out);
-  } else {
-    own_.of_others += input.records;
-  }
-  compute_run({}, now, out);
-  return {};
-}
-
-// From: asking. To: computing; reducing, if nothing is left.
-TrainPhase::End TrainPhase::on(const RunAnswered& input, MonoTime now, Effects& out) {
-  expect(State::kAsking);
-  const auto run = seat_->hear(input.answer);
-  ANTDT_CHECK(run.has_value(), "phase {} at {}: an answer to another ask", start_.phase,
-              member_.training.step);
-  own_.times.wait += now - began_;
-  compute_run(*run, now, out);
-  return {};
-}
-
+// To: reducing; see computed if gradients stay with the members.
 void TrainPhase::reduce(MonoTime now, Effects& out) {
-  state_ = State::kReducing;
   began_ = now;
   out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
+  if (local_) return computed(now, out);
+  state_ = State::kReducing;
   out.emplace_back(Reduce{});
 }
 
-// From: reducing. To: gathering; telling skips, if there are any in this step.
+// From: reducing. To: see computed.
 TrainPhase::End TrainPhase::on(const Reduced&, MonoTime now, Effects& out) {
   expect(State::kReducing);
-  if (!own_.skips) {
-    gather(now, out);
-    return {};
-  }
+  computed(now, out);
+  return {};
+}
+
+// To: gathering; telling skips, if there are any in this step.
+void TrainPhase::computed(MonoTime now, Effects& out) {
+  if (!own_.skips) return gather(now, out);
   state_ = State::kTellingSkips;
   out.emplace_back(AwaitSkipsTold{});
-  return {};
 }
 
 // From: telling skips. To: gathering.
@@ -216,10 +159,29 @@ TrainPhase::End TrainPhase::on(const SkipsTold&, MonoTime now, Effects& out) {
 // The last step with records is stable when one more step has completed.
 void TrainPhase::last_step(Last why, MonoTime now, Effects& out) {
   last_ = why;
+  empty_step(now, out);
+}
+
+// To: gathering; consolidating, if replicas may differ.
+void TrainPhase::empty_step(MonoTime now, Effects& out) {
   own_ = {};
+  own_.empty = true;
   began_ = now;
   out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
+  if (!member_.exchange.differ()) return gather(now, out);
+  state_ = State::kConsolidating;
+  std::vector<std::uint32_t> all(member_.training.members.size());
+  std::iota(all.begin(), all.end(), 0U);
+  out.emplace_back(Consolidate{std::move(all)});
+}
+
+// From: consolidating. To: gathering.
+TrainPhase::End TrainPhase::on(const Consolidated&, MonoTime now, Effects& out) {
+  expect(State::kConsolidating);
+  member_.exchange.consolidated();
+  member_.training.consolidated = member_.training.settled;
   gather(now, out);
+  return {};
 }
 
 void TrainPhase::gather(MonoTime now, Effects& out) {
@@ -237,7 +199,7 @@ void TrainPhase::gather(MonoTime now, Effects& out) {
 TrainPhase::End TrainPhase::on(const SlotsGathered& input, MonoTime now, Effects& out) {
   expect(State::kGathering);
   agreed_ = agree(input.slots);
-  const Duration waited = now - began_;
+  const Duration waited = now - began_ + own_.mixed;
   own_.times.wait += waited;
   hop_timer_.waited(waited, now);
   if (!agreed_.applies()) {
@@ -247,7 +209,7 @@ TrainPhase::End TrainPhase::on(const SlotsGathered& input, MonoTime now, Effects
   state_ = State::kApplying;
   began_ = now;
   out.emplace_back(SpendTime{TimeUse::kCompute});
-  out.emplace_back(Apply{agreed_.weight});
+  out.emplace_back(Apply{member_.exchange.divisor(agreed_.weight)});
   return {};
 }
 
@@ -264,7 +226,7 @@ TrainPhase::End TrainPhase::conclude(MonoTime now, Effects& out) {
   count_step();
   report(out);
   plan_changed_ = false;
-  if (agreed_.checkpoint > member_.training.checkpoint) write_checkpoint(out);
+  if (checkpoint_due() && !member_.exchange.differ()) write_checkpoint(out);
   if (agreed_.plan > member_.training.share.version) {
     state_ = State::kSwitchingPlan;
     out.emplace_back(TakePlan{agreed_.plan});
@@ -275,6 +237,9 @@ TrainPhase::End TrainPhase::conclude(MonoTime now, Effects& out) {
 
 void TrainPhase::count_step() {
   TrainingState& state = member_.training;
+  StepExchange& exchange = member_.exchange;
+  exchange.concluded(state.step, agreed_);
+  if (exchange.differ()) state.consolidated = {};
   state.step = state.step.next();
   state.pristine = false;
   if (state.phase != start_.phase) {  // its first step; not earlier, see TrainingState
@@ -291,8 +256,7 @@ void TrainPhase::count_step() {
     state.log.forget(member_.heard.job.recorded);
   }
   state.log.add(state.step, start_.phase, agreed_.places, agreed_.taken);
-  // The completion of this step means that every member has applied the one before.
-  stable_place_ = place_;
+  stable_place_ = exchange.committable()[member_.rank];
   place_ = own_.slot.place;
   counted_ += agreed_.records;
 }
@@ -347,7 +311,7 @@ TrainPhase::End TrainPhase::on(const HopMeasured& input, MonoTime now, Effects& 
 
 // To: awaiting records, if no member had any; else the next step.
 TrainPhase::End TrainPhase::await_records(MonoTime now, Effects& out) {
-  if (agreed_.records == 0) {
+  if (agreed_.records == 0 && !own_.empty) {
     state_ = State::kAwaitingRecords;
     out.emplace_back(SpendTime{TimeUse::kShardWait});
     out.emplace_back(AwaitRecords{kIdleWait});
@@ -367,7 +331,8 @@ TrainPhase::End TrainPhase::on(const RecordsAwaited&, MonoTime now, Effects& out
 // From: the last step, concluded. To: ended.
 TrainPhase::End TrainPhase::end(MonoTime now, Effects& out) {
   state_ = State::kEnded;
-  stable_place_ = place_;
+  ANTDT_CHECK(stable_place_ == place_, "phase {} ends at place {}, and {} may be committed",
+              start_.phase, place_, stable_place_);
   out.emplace_back(Send{client::Commit{stable_place_, {}}});
   steps_told_ = now - kTellSteps;
   send_progress(complete(), now, out);
@@ -379,7 +344,8 @@ TrainPhase::End TrainPhase::end(MonoTime now, Effects& out) {
 
 // From: any operation that needs the others. To: ended.
 void TrainPhase::broke(std::string why, Effects& out) {
-  ANTDT_CHECK(state_ == State::kAsking || state_ == State::kReducing ||
+  ANTDT_CHECK(state_ == State::kMixing || state_ == State::kConsolidating ||
+                  state_ == State::kAsking || state_ == State::kReducing ||
                   state_ == State::kTellingSkips || state_ == State::kGathering ||
                   state_ == State::kMeasuringHop,
               "phase {}: a collective broke that was not in use: {}", start_.phase, why);
@@ -389,6 +355,8 @@ void TrainPhase::broke(std::string why, Effects& out) {
 }
 
 // -------------------------------------------------------- what is written and said
+
+bool TrainPhase::checkpoint_due() const { return agreed_.checkpoint > member_.training.checkpoint; }
 
 // One checkpoint at a time: an order that arrives while this member still writes waits until it is
 // done, because all members write at the step at which the slots of all have the number.
@@ -449,7 +417,10 @@ void TrainPhase::send_progress(bool done, MonoTime now, Effects& out) {
 wire::StepHistory TrainPhase::steps_to_tell(MonoTime now) {
   if (member_.rank != 0 || now - steps_told_ < kTellSteps) return {};
   steps_told_ = now;
-  return member_.training.log.history();
+  const StepLog& log = member_.training.log;
+  const StepExchange& exchange = member_.exchange;
+  return exchange.differ() ? log.history_up_to(start_.phase, exchange.committable())
+                           : log.history();
 }
 
 void TrainPhase::check_invariants() const {

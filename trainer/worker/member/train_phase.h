@@ -16,6 +16,17 @@
 // The records of its part are in its slot, whoever computed them; their weights and losses are in
 // the slots of those that did.
 //
+// How members agree on the model is up to the exchange (exchange.h). Where replicas differ, a
+// member mixes its parameters with others before it computes, and gradients are not summed:
+//
+//   mixing ──> computing ──> gathering ──> ...
+//
+// Then replicas are consolidated in a step without records, before its slots are gathered: before
+// an ordered checkpoint, and in the last step. Who has gathered these knows that all members have
+// consolidated, so what it writes or commits is in the replica of each.
+//
+//   consolidating ──> gathering ──> ...
+//
 // In a step, a member computes the share of the plan in force with the records that it has, reduces
 // the gradients, gathers the slots, and then does what all members conclude from them. The phase is
 // over when the slots have counted all its records, and one empty step more has made the last one
@@ -50,6 +61,8 @@ namespace antdt::worker {
 class TrainPhase {
  public:
   enum class State : std::uint8_t {
+    kMixing,           // Mix
+    kConsolidating,    // Consolidate
     kComputing,        // ComputeMicroBatch
     kTakingPart,       // TakePart
     kAsking,           // AskForRun
@@ -87,8 +100,8 @@ class TrainPhase {
 
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] const wire::PhaseStart& start() const { return start_; }
-  // How many records of this member are in completed steps; and in those up to the last step but
-  // one.
+  // How many records of this member are in completed steps; and how many of these may be committed,
+  // because the model has them whoever is lost.
   [[nodiscard]] std::uint64_t place() const { return place_; }
   [[nodiscard]] std::uint64_t stable_place() const { return stable_place_; }
   // Why the generation is over, if the phase ended with kOver.
@@ -100,6 +113,8 @@ class TrainPhase {
   struct Own {
     StepSlot slot;
     client::BatchTimes times;
+    Duration mixed{};    // how long mixing took
+    bool empty = false;  // a step that has no records, whoever has some
     std::uint32_t micro_batches = 0;
     std::uint64_t computed = 0;   // records; others than those of its slot in a shared step
     std::uint64_t of_others = 0;  // of these: records of other members' parts
@@ -109,15 +124,18 @@ class TrainPhase {
   enum class Last : std::uint8_t { kNot, kComplete, kStoppedTogether };
 
   void next_step(MonoTime now, Effects& out);
+  void begin_step(MonoTime now, Effects& out);
   void compute(Effects& out);
   void begin_shared_step(MonoTime now, Effects& out);
   void compute_run(const sharing::Run& run, MonoTime now, Effects& out);
   End run_computed(const MicroBatchComputed& input, MonoTime now, Effects& out);
   void offer_part(MonoTime now, Effects& out);
   void reduce(MonoTime now, Effects& out);
+  void computed(MonoTime now, Effects& out);
   // `first`: the place of the first record of the micro-batch.
   void tell_skips(std::uint64_t first, const std::vector<SkippedRecord>& skipped, Effects& out);
   void last_step(Last why, MonoTime now, Effects& out);
+  void empty_step(MonoTime now, Effects& out);
   void gather(MonoTime now, Effects& out);
   End conclude(MonoTime now, Effects& out);
   End conclude_rest(MonoTime now, Effects& out);
@@ -127,6 +145,8 @@ class TrainPhase {
   End end(MonoTime now, Effects& out);
   void take_up(const wire::Plan& plan, MonoTime now, Effects& out);
   [[nodiscard]] std::uint64_t checkpoint_wanted() const;
+  // The members agreed on a checkpoint that is not written yet.
+  [[nodiscard]] bool checkpoint_due() const;
   void write_checkpoint(Effects& out);
   void report(Effects& out);
   void send_progress(bool done, MonoTime now, Effects& out);
@@ -140,6 +160,7 @@ class TrainPhase {
   State state_ = State::kComputing;
   Last last_ = Last::kNot;
   Own own_;
+  bool local_ = false;                      // gradients of the present step stay with the members
   std::optional<sharing::ShareSeat> seat_;  // empty: steps are not shared
   sharing::Run run_;                        // that it computes
   Agreement agreed_;                        // of the concluded step

@@ -49,7 +49,9 @@ void draw_mixing(DrawnJob& job, const Options& options) {
   shape.sync = SyncStrategy::kDsSync;
   shape.groups_seed = rng.between(0, 1000);
   const auto workers = static_cast<std::uint32_t>(rng.between(2, 12));
-  if (options.workers == 0) job.workers = workers;
+  if (options.workers > 0) return;
+  job.workers = workers;
+  shape.global_batch += workers;  // each has a part of it
 }
 
 // Half of the jobs that sum their gradients share their steps, some in several small groups.

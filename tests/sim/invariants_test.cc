@@ -209,9 +209,9 @@ TEST(InvariantsTest, ACheckpointOfAReplicaThatDiffersFromOthersLacksRecords) {
   expect_seen(Sabotage::kSaveUnmixed, "none", 20, {"saved", "exactly once"}, Sync::kDsSync);
 }
 
-TEST(InvariantsTest, AReplicaThatIsBehindAndTakenIntoTheMeanIsSeen) {
-  expect_seen(Sabotage::kHoldBehind, "workers", 100,
-              {"model and ledger", "equal replicas", "exactly once"}, Sync::kDsSync);
+// The job refuses it: its members are ready at different steps.
+TEST(InvariantsTest, AReplicaThatIsBehindAndTakenForTheModelIsRefused) {
+  expect_seen(Sabotage::kHoldBehind, "workers", 40, {"it ends well"}, Sync::kDsSync);
 }
 
 TEST(InvariantsTest, RecordsThatWereLostWithAReplicaAndCommittedAreMissedInTheModel) {

@@ -102,7 +102,11 @@ RingSeat::Answer RingSeat::perform(const worker::CompareStates& effect) {
       if (!c.concluded.empty() && c.heal.step == furthest) concluded_ = c.concluded;
     }
     if (worker_.sabotage() == Sabotage::kHoldBehind) {
-      for (worker::HealSlot& slot : compared.slots) slot.step = furthest;
+      const auto top = std::ranges::max(compared.slots, {}, &worker::HealSlot::version);
+      for (worker::HealSlot& slot : compared.slots) {
+        slot.step = top.step;
+        slot.consolidated = top.consolidated;
+      }
     }
     return compared;
   });

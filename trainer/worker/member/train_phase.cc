@@ -428,6 +428,8 @@ void TrainPhase::check_invariants() const {
               start_.phase, stable_place_, place_);
   ANTDT_CHECK(state_ != State::kApplying || agreed_.applies(),
               "phase {}: a step without records is applied", start_.phase);
+  ANTDT_CHECK(member_.exchange.differ() == (member_.training.consolidated == Generation{}),
+              "phase {}: whether replicas differ is not what their version says", start_.phase);
   ANTDT_CHECK((state_ == State::kEnded) || last_ == Last::kNot || own_.slot.records == 0,
               "phase {}: the last step has {} records", start_.phase, own_.slot.records);
 }

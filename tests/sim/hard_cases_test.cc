@@ -21,11 +21,14 @@ class HardCaseTest : public testing::Test {
  protected:
   static constexpr std::uint32_t kWorkers = 4;
 
-  HardCaseTest() { cluster.begin(); }
+  explicit HardCaseTest(Sync sync = Sync::kAllReduce) : cluster(world, options(sync)) {
+    cluster.begin();
+  }
 
-  static Options options() {
+  static Options options(Sync sync = Sync::kAllReduce) {
     Options o;
     o.seed = 3;
+    o.sync = sync;
     o.trace = true;
     o.workers = kWorkers;
     o.evaluate = false;
@@ -118,7 +121,7 @@ class HardCaseTest : public testing::Test {
   }
 
   World world{options().seed, true};
-  Cluster cluster{world, options()};
+  Cluster cluster;
   std::optional<Member> receiver;
   std::optional<WorkerId> source;
 };
@@ -372,6 +375,58 @@ TEST_F(HardCaseTest, AModelForWhichThereIsNoRoomIsKeptWhenThereIs) {
   for_a_while(seconds(60));
   EXPECT_FALSE(cluster.ended());
   cluster.files().full = false;
+  it_ends_well();
+}
+
+// --------------------------------------------------------------- replicas that differ
+
+class MixedCaseTest : public HardCaseTest {
+ protected:
+  MixedCaseTest() : HardCaseTest(Sync::kDsSync) {}
+
+  const worker::TrainingState& state_of(std::uint32_t index) {
+    return cluster.worker(w(index))->training();
+  }
+  bool consolidated_anew(std::uint32_t index) {
+    return cluster.worker(w(index)) && state_of(index).consolidated > Generation{1};
+  }
+  // w3 dies when replicas differ. Of the survivors, only w1 completes the consolidation.
+  bool only_w1_consolidates() {
+    const bool differ = until("replicas differ", [&] {
+      return settled(1) && step_of(3) >= 3 && state_of(3).consolidated == Generation{} &&
+             step_of(1) >= 3 && state_of(1).consolidated == Generation{};
+    });
+    if (!differ) return false;
+    cluster.script.withholds_step = [](const Worker& at) {
+      return at.member().worker != w(1) && at.doing().ends_with(", consolidating");
+    };
+    kill(3);
+    return until("w1 is ahead", [&] { return consolidated_anew(1); }) && !consolidated_anew(0) &&
+           !consolidated_anew(2);
+  }
+};
+
+TEST_F(MixedCaseTest, AConsolidationThatOnlyOneSurvivorCompletedIsTakenOverByTheOthers) {
+  ASSERT_TRUE(only_w1_consolidates());
+  const Model model = cluster.worker(w(1))->model();
+  const Generation consolidated = state_of(1).consolidated;
+  kill(0);
+  ASSERT_TRUE(until("the survivors settle", [&] { return regrouped(); }));
+  EXPECT_GT(cluster.machine()->membership().base(), consolidated);
+  EXPECT_EQ(cluster.worker(w(1))->model().tally, model.tally);
+  EXPECT_EQ(cluster.worker(w(2))->model().tally, model.tally);
+  it_ends_well();
+}
+
+TEST_F(MixedCaseTest, AConsolidationThatOnlyTheDeadCompletedIsDoneAgainByThoseThatAreLeft) {
+  ASSERT_TRUE(only_w1_consolidates());
+  const Generation before = state_of(1).consolidated;
+  kill(1);
+  cluster.script.withholds_step = nullptr;
+  ASSERT_TRUE(until("the survivors consolidate", [&] {
+    return consolidated_anew(0) && consolidated_anew(2) && state_of(0).consolidated > before;
+  }));
+  EXPECT_EQ(cluster.worker(w(0))->model().tally, cluster.worker(w(2))->model().tally);
   it_ends_well();
 }
 

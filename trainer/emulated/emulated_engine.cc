@@ -23,6 +23,16 @@ class EmulatedEngine final : public Engine {
   [[nodiscard]] Status finish_reduction() override { return tally_->finish_reduction(); }
   void apply(double weight) override { tally_->apply(weight); }
   void discard() override { tally_->discard(); }
+  [[nodiscard]] Status can_mix() const override { return {}; }
+  [[nodiscard]] Status mix(Collective& group) override {
+    ANTDT_RETURN_IF_ERROR(exchange(group));
+    return tally_->mix(group);
+  }
+  void begin_local_step(Collective& members) override { tally_->begin_local_step(members); }
+  [[nodiscard]] Status consolidate(Collective& holders) override {
+    ANTDT_RETURN_IF_ERROR(exchange(holders));
+    return tally_->consolidate(holders);
+  }
   [[nodiscard]] Result<wire::EvalPartial> evaluate(const data::Examples& batch) override {
     return tally_->evaluate(batch);
   }
@@ -36,10 +46,18 @@ class EmulatedEngine final : public Engine {
   void state_replaced() override { tally_->state_replaced(); }
 
  private:
+  // Takes as long as averaging the parameters does; what the tally merges is no mean, and small
+  // beside it.
+  [[nodiscard]] Status exchange(Collective& group) {
+    exchanged_.resize(parameters_);
+    return group.allreduce_mean(exchanged_);
+  }
+
   std::unique_ptr<Engine> tally_;
   std::uint32_t parameters_;
   Pace pace_;
   data::Examples folded_;
+  std::vector<float> exchanged_;  // zeros
 };
 
 }  // namespace

@@ -46,8 +46,9 @@ struct StateFile {
 // The training state of one member: parameters, gradients, optimizer state.
 //
 // A step is begin_step, compute for each micro-batch, finish_reduction, then apply or discard. All
-// members do the same reductions, so a member without records runs the step, too. One thread at a
-// time.
+// members do the same reductions, so a member without records runs the step, too. Where replicas
+// may differ (docs/synchronisation), it is mix, begin_local_step, compute, then apply or discard.
+// One thread at a time.
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -77,7 +78,28 @@ class Engine {
   [[nodiscard]] virtual wire::TableSums table_sums() const { return {}; }
   // Factor of the job's learning rate, from the next apply() on. A model without a rate ignores it.
   virtual void set_rate(double /*factor*/) {}
-  virtual void discard() = 0;  // afterwards the gradients are zero; nothing else changes
+  // Afterwards the gradients are zero, and the parameters are those from before mix(); nothing else
+  // changes.
+  virtual void discard() = 0;
+
+  // ---------------------------------------------------------------- where replicas may differ
+  // Whether this engine can do what follows. Otherwise kUsage, which says what to use instead.
+  [[nodiscard]] virtual Status can_mix() const {
+    return fail(
+        ErrorKind::kUsage,
+        "this program cannot average parameters, which trainer.sync = \"ds-sync\" needs: use "
+        "sync = \"allreduce\", or antdt-trainer on processors");
+  }
+  // The parameters become the mean of those of the members of `group`, with the same bits on each;
+  // the optimizer's state stays. Those from before are kept until apply(), which forgets them, or
+  // discard(), which restores them, also after an error.
+  [[nodiscard]] virtual Status mix(Collective& /*group*/) { return can_mix(); }
+  // The gradients of this step stay with this member, one of `members`. Its apply() is told the
+  // weight by which this member alone divides.
+  virtual void begin_local_step(Collective& /*members*/) {}
+  // The whole state becomes the mean of those of `holders`, with the same bits on each, between two
+  // steps. The holders have done the same number of steps. After an error it is what it was.
+  [[nodiscard]] virtual Status consolidate(Collective& /*holders*/) { return can_mix(); }
 
   [[nodiscard]] virtual Result<wire::EvalPartial> evaluate(const data::Examples& batch) = 0;
 

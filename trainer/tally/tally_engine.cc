@@ -7,10 +7,12 @@
 #include <memory_resource>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "core/check.h"
 #include "core/json_integer.h"
 #include "core/os/huge_pages.h"
+#include "trainer/tally/recent_counts.h"
 
 namespace antdt::trainer {
 namespace {
@@ -55,7 +57,15 @@ class TallyEngine final : public Engine {
         touched_((records + kBlock - 1) / kBlock),
         poison_(poison) {}
 
-  void begin_step(Collective& collective) override { collective_ = &collective; }
+  void begin_step(Collective& collective) override {
+    collective_ = &collective;
+    own_rank_.reset();
+  }
+
+  void begin_local_step(Collective& members) override {
+    own_rank_ = members.rank();
+    alone_ = members.size() == 1;
+  }
 
   [[nodiscard]] Result<BatchSums> compute(const data::Examples& batch, bool /*last*/) override {
     for (const std::int64_t id : batch.ids) {
@@ -71,6 +81,7 @@ class TallyEngine final : public Engine {
   }
 
   [[nodiscard]] Status finish_reduction() override {
+    if (own_rank_) return {};
     ANTDT_RETURN_IF_ERROR(agree_on_blocks());
     packed_.clear();
     for_each_touched([&](std::size_t from, std::size_t to) {
@@ -87,19 +98,88 @@ class TallyEngine final : public Engine {
   }
 
   void apply(double /*weight*/) override {
-    for_each_touched([&](std::size_t from, std::size_t to) {
-      for (std::size_t i = from; i < to; ++i) counts_[i] += step_[i];
-    });
-    discard();
+    own_rank_ && !alone_ ? recent_.add(counted_as(*own_rank_)) : count_step();
+    before_mixing_.reset();
+    clear_step();
   }
 
   void discard() override {
+    if (before_mixing_) recent_ = std::move(*before_mixing_);
+    before_mixing_.reset();
+    clear_step();
+  }
+
+  [[nodiscard]] Status can_mix() const override { return {}; }
+  // There is no mean of exact counts: a counter of the mixed replica has what any of them has
+  // counted.
+  [[nodiscard]] Status mix(Collective& group) override {
+    before_mixing_ = recent_;
+    return merge(group, recent_);
+  }
+  [[nodiscard]] Status consolidate(Collective& holders) override {
+    RecentCounts all = recent_;
+    ANTDT_RETURN_IF_ERROR(merge(holders, all));
+    for (const RecentCounts::Entry& entry : all.entries()) {
+      counts_[entry.counter] += static_cast<float>(entry.count);
+    }
+    recent_.clear();
+    return {};
+  }
+
+ private:
+  void clear_step() {
     for_each_touched([&](std::size_t from, std::size_t to) {
       std::fill(step_.data() + from, step_.data() + to, 0.0F);
     });
     std::fill(touched_.begin(), touched_.end(), std::byte{0});
   }
+  void count_step() {
+    for_each_touched([&](std::size_t from, std::size_t to) {
+      for (std::size_t i = from; i < to; ++i) counts_[i] += step_[i];
+    });
+  }
+  // What this member has counted in the step.
+  [[nodiscard]] std::vector<RecentCounts::Entry> counted_as(std::uint32_t rank) {
+    std::vector<RecentCounts::Entry> counted;
+    for_each_touched([&](std::size_t from, std::size_t to) {
+      for (std::size_t i = from; i < to; ++i) {
+        if (step_[i] == 0) continue;
+        counted.push_back(
+            {static_cast<std::uint32_t>(i), rank, static_cast<std::uint32_t>(step_[i])});
+      }
+    });
+    return counted;
+  }
+  // What any member of `group` contains. After an error `into` may be anything.
+  [[nodiscard]] Status merge(Collective& group, RecentCounts& into) const {
+    using Entry = RecentCounts::Entry;
+    const std::size_t own = into.entries().size() * sizeof(Entry);
+    std::vector<std::size_t> sizes(group.size());
+    ANTDT_RETURN_IF_ERROR(group.allgather(std::as_bytes(std::span(&own, 1)),
+                                          std::as_writable_bytes(std::span(sizes))));
+    if (std::ranges::any_of(sizes, [](std::size_t bytes) { return bytes % sizeof(Entry) != 0; })) {
+      return fail(ErrorKind::kCorrupt, "a member said a size that no counts have");
+    }
+    const auto begin_of = [&](std::size_t rank) {
+      return std::accumulate(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(rank),
+                             std::size_t{0}) /
+             sizeof(Entry);
+    };
+    std::vector<Entry> all(begin_of(sizes.size()));
+    std::ranges::copy(into.entries(),
+                      all.begin() + static_cast<std::ptrdiff_t>(begin_of(group.rank())));
+    ANTDT_RETURN_IF_ERROR(group.allgather_parts(sizes, std::as_writable_bytes(std::span(all))));
+    for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+      const auto part = std::span(all).subspan(begin_of(rank), sizes[rank] / sizeof(Entry));
+      const bool fine =
+          std::ranges::is_sorted(part) && (part.empty() || part.back().counter < counts_.size());
+      if (!fine) return fail(ErrorKind::kCorrupt, "a member sent what is no list of counts");
+      into.merge(part);
+    }
+    return {};
+  }
 
+ public:
   [[nodiscard]] Result<wire::EvalPartial> evaluate(const data::Examples& batch) override {
     wire::EvalPartial partial;
     partial.records = batch.count;
@@ -115,14 +195,18 @@ class TallyEngine final : public Engine {
     ANTDT_TRY(const Step step, load_step(files));
     const std::span<std::byte> counts = std::as_writable_bytes(std::span(counts_));
     ANTDT_RETURN_IF_ERROR(files.into(kTallyFile, {&counts, 1}));
-    discard();
+    state_replaced();
     return step;
   }
 
   [[nodiscard]] std::vector<std::span<std::byte>> state_parts() override {
     return {std::as_writable_bytes(std::span(counts_))};
   }
-  void state_replaced() override { discard(); }
+  void state_replaced() override {
+    before_mixing_.reset();
+    recent_.clear();
+    clear_step();
+  }
 
  private:
   static constexpr std::byte kTouched{1};
@@ -177,6 +261,10 @@ class TallyEngine final : public Engine {
   std::vector<float> packed_;       // the touched blocks of step_, one after another
   std::optional<std::uint64_t> poison_;
   Collective* collective_ = nullptr;
+  std::optional<std::uint32_t> own_rank_;  // in a local step
+  bool alone_ = false;                     // nobody else counts, so the replica is the model
+  RecentCounts recent_;                    // besides counts_, which are the same in all replicas
+  std::optional<RecentCounts> before_mixing_;
 };
 
 }  // namespace

@@ -109,6 +109,35 @@ void Buffers::apply() {
   restore();
 }
 
+void Buffers::apply_own() {
+  const torch::NoGradGuard no_grad;
+  for (Kept& kept : kept_) {
+    if (kept.changes) kept.settled.copy_(kept.now);
+  }
+}
+
+std::vector<double> Buffers::values() const {
+  std::vector<double> all;
+  for (const Kept& kept : kept_) {
+    if (!kept.changes) continue;
+    const torch::Tensor row = kept.settled.to(torch::kFloat64).contiguous();
+    all.insert(all.end(), row.data_ptr<double>(), row.data_ptr<double>() + row.numel());
+  }
+  return all;
+}
+
+void Buffers::replace(std::span<const double> values) {
+  const double* next = values.data();
+  for (Kept& kept : kept_) {
+    if (!kept.changes) continue;
+    torch::Tensor value = torch::empty(kept.settled.sizes(), torch::kFloat64);
+    std::copy_n(next, value.numel(), value.data_ptr<double>());
+    next += value.numel();
+    kept.settled.copy_(torch::is_floating_point(kept.now) ? value : value.round());
+  }
+  restore();
+}
+
 void Buffers::restore() {
   const torch::NoGradGuard no_grad;
   for (Kept& kept : kept_) kept.now.copy_(kept.settled);

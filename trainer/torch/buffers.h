@@ -6,6 +6,9 @@
 // weighted like their gradients. A member that computed nothing has no weight, and a buffer that no
 // member changed stays the same to the bit. Whole numbers (num_batches_tracked) are rounded. A step
 // that is discarded does not change the buffers.
+//
+// Where replicas may differ (replica.h), a step keeps the member's own changes, and members average
+// the values from time to time.
 #pragma once
 
 #include <torch/torch.h>
@@ -38,11 +41,18 @@ class Buffers {
   [[nodiscard]] Status reduce(Collective& collective, double weight);
   // The step is applied: the mean of the changes stays.
   void apply();
+  // The step is applied, and this member's own changes stay.
+  void apply_own();
   // Restores the buffers to the beginning of the step, or to what was received.
   void restore();
   // The state after a step, which is the same on all members, in its place in memory.
   [[nodiscard]] std::vector<StateBuffer> state();
   [[nodiscard]] std::span<std::byte> bytes() { return settled_; }
+
+  // What forward may change of that state, one value after another; and its replacement, in which
+  // whole numbers are rounded.
+  [[nodiscard]] std::vector<double> values() const;
+  void replace(std::span<const double> values);
 
  private:
   struct Kept {

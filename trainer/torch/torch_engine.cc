@@ -12,6 +12,7 @@
 #include "trainer/torch/models/model.h"
 #include "trainer/torch/optimizer.h"
 #include "trainer/torch/parameters.h"
+#include "trainer/torch/replicas/replica.h"
 #include "trainer/torch/state_file.h"
 #include "trainer/torch/thrown.h"
 
@@ -40,13 +41,15 @@ class TorchEngine final : public Engine {
     reducer_.begin(collective);
   }
 
+  void begin_local_step(Collective& /*members*/) override { collective_ = nullptr; }
+
   [[nodiscard]] Result<BatchSums> compute(const data::Examples& examples, bool last) override {
     const std::string what =
         fmt::format("the model cannot compute a batch of {} records", examples.count);
     return or_thrown(ErrorKind::kInternal, what, [&]() -> Result<BatchSums> {
       const Batch batch = tensors_over(examples, shape_);
       if (rows_) rows_->touch(ids_of(examples, shape_));
-      if (last) reducer_.arm();
+      if (last && !is_local()) reducer_.arm();
       set_training(true);
       ANTDT_TRY(const kit::Loss loss, forward_loss(*training_.model, batch));
       loss.sum.backward();
@@ -56,6 +59,7 @@ class TorchEngine final : public Engine {
   }
 
   [[nodiscard]] Status finish_reduction() override {
+    if (is_local()) return {};
     ANTDT_RETURN_IF_ERROR(reducer_.finish());
     return buffers_.reduce(*collective_, weight_);
   }
@@ -63,7 +67,8 @@ class TorchEngine final : public Engine {
   [[nodiscard]] wire::TableSums table_sums() const override { return reducer_.table_sums(); }
 
   void apply(double weight) override {
-    buffers_.apply();
+    is_local() ? buffers_.apply_own() : buffers_.apply();
+    replica_.forget();
     const auto scale = static_cast<float>(1 / weight);
     if (training_.schedule) {
       optimizer_->set_rate(job_rate_ * training_.schedule(optimizer_->steps()));
@@ -82,7 +87,18 @@ class TorchEngine final : public Engine {
   void discard() override {
     if (rows_) rows_->forget();
     std::fill(parameters_.gradients().begin(), parameters_.gradients().end(), 0.0F);
+    replica_.restore(parameters_.values(), buffers_);
     buffers_.restore();
+  }
+
+  [[nodiscard]] Status can_mix() const override { return {}; }
+  [[nodiscard]] Status mix(Collective& group) override {
+    return replica_.mix(group, parameters_.values(), buffers_);
+  }
+  [[nodiscard]] Status consolidate(Collective& holders) override {
+    std::vector<std::span<float>> all;
+    for (const StateArray& array : arrays()) all.push_back(array.values);
+    return Replica::consolidate(holders, all, buffers_);
   }
 
   [[nodiscard]] Result<wire::EvalPartial> evaluate(const data::Examples& examples) override {
@@ -101,6 +117,7 @@ class TorchEngine final : public Engine {
   [[nodiscard]] Result<Step> load(CheckpointReader& files) override {
     ANTDT_TRY(const StateCounters counters,
               read_state(files, layout(), arrays(), buffers_.state()));
+    replica_.forget();
     optimizer_->steps() = counters.optimizer_steps;
     buffers_.restore();
     return counters.step;
@@ -115,9 +132,13 @@ class TorchEngine final : public Engine {
   }
   // The parameters are views of the array that was written, so nothing else needs to be replaced.
   // Gradients of a step that was broken off must be cleared.
-  void state_replaced() override { discard(); }
+  void state_replaced() override {
+    replica_.forget();
+    discard();
+  }
 
  private:
+  [[nodiscard]] bool is_local() const { return collective_ == nullptr; }
   // Modules look the mode up in each forward, and setting it has a cost.
   void set_training(bool on) {
     if (training_.model->is_training() != on) training_.model->train(on);
@@ -161,7 +182,8 @@ class TorchEngine final : public Engine {
   std::optional<SparseRows> rows_;  // rows of table_; the reducer keeps its address
   bool updates_rows_;               // other rows of table_ stay as they are
   GradientReducer reducer_;
-  Collective* collective_ = nullptr;  // of the step in progress
+  Replica replica_;
+  Collective* collective_ = nullptr;  // that sums the step in progress; null: the step is local
   double weight_ = 0;                 // weight of the samples computed in this step
   double job_rate_ = 1;               // factor of the learning rate, as the job decided
 };

@@ -1,0 +1,267 @@
+// Replicas of LibTorch models that differ, and what members average of them.
+#include "trainer/torch/replicas/replica.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <numeric>
+
+#include "tests/trainer/collective/testing.h"
+#include "tests/trainer/local_group.h"
+#include "tests/trainer/torch/engine_testing.h"
+
+namespace antdt::trainer {
+namespace {
+
+using Ranks = std::vector<std::uint32_t>;
+using Bits = std::vector<std::byte>;
+
+std::unique_ptr<Engine> replica_of(const TrainerConfig& config, const data::DataShape& shape) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);  // LibTorch's seed is one for the process
+  return engine_of(config, shape);
+}
+
+// All parts of an engine's state: the parameters, then what the optimizer keeps, and buffers.
+std::vector<Bits> bits_of(Engine& engine) {
+  std::vector<Bits> all;
+  for (const auto& part : engine.state_parts()) all.emplace_back(part.begin(), part.end());
+  return all;
+}
+std::vector<float> floats_of_part(const Bits& part) {
+  std::vector<float> values(part.size() / sizeof(float));
+  std::memcpy(values.data(), part.data(), values.size() * sizeof(float));
+  return values;
+}
+
+void local_step(Engine& engine, Collective& members, const data::Examples& batch, double weight) {
+  engine.begin_local_step(members);
+  ASSERT_TRUE(engine.compute(batch, true));
+  engine.apply(weight);
+}
+
+std::vector<float> mean_of(const std::vector<std::vector<float>>& all) {
+  std::vector<double> sum(all[0].size());
+  for (const auto& values : all) {
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += double{values[i]};
+  }
+  std::vector<float> mean;
+  for (const double value : sum) mean.push_back(static_cast<float>(value / double(all.size())));
+  return mean;
+}
+
+// Four members, each of whose replicas has trained other records.
+class Replicas : public testing::TestWithParam<Layout> {
+ protected:
+  [[nodiscard]] static OptionsOf options() {
+    return [layout = GetParam()](std::uint32_t rank) {
+      CollectiveOptions options = layout.options_of(rank);
+      options.groups = true;
+      return options;
+    };
+  }
+  // Calls `body` for each member in a thread, after three local steps.
+  template <class F>
+  void in_members(F body) {
+    run_as_threads(
+        4,
+        [&](Collective& collective) {
+          const auto engine = replica_of(config_of("deepfm", "adam"), click_shape());
+          for (unsigned i = 0; i < 3; ++i) {
+            local_step(*engine, collective, clicks(8, 10 * collective.rank() + i), 8);
+          }
+          body(collective, *engine);
+        },
+        options());
+  }
+  std::mutex mutex_;
+};
+INSTANTIATE_TEST_SUITE_P(Layouts, Replicas, testing::Values(kLayouts[0], kLayouts[1], kLayouts[2]),
+                         [](const auto& layout) { return layout.param.name; });
+
+TEST_P(Replicas, MixedParametersAreTheMeanOfTheGroupsAndTheOptimizersStateStaysTheMembers) {
+  std::vector<std::vector<Bits>> before(4), after(4);
+  in_members([&](Collective& collective, Engine& engine) {
+    const std::uint32_t rank = collective.rank();
+    auto own = bits_of(engine);
+    const auto group = collective.group(Ranks{rank % 2, rank % 2 + 2});
+    ASSERT_TRUE(group) << group.error().message;
+    const Status mixed = engine.mix(**group);
+    ASSERT_TRUE(mixed) << mixed.error().message;
+    const std::lock_guard lock(mutex_);
+    before[rank] = std::move(own);
+    after[rank] = bits_of(engine);
+  });
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    const std::size_t other = (rank + 2) % 4;
+    EXPECT_EQ(after[rank][0], after[other][0]) << "the same bits in the group";
+    EXPECT_NE(before[rank][0], before[other][0]) << "the replicas did differ";
+    EXPECT_NE(after[rank][0], after[(rank + 1) % 4][0]) << "another group is another mean";
+    const auto mean = mean_of({floats_of_part(before[rank][0]), floats_of_part(before[other][0])});
+    EXPECT_LT(max_difference(floats_of_part(after[rank][0]), mean), 1e-6);
+    for (std::size_t part = 1; part < before[rank].size(); ++part) {
+      EXPECT_EQ(after[rank][part], before[rank][part]) << "what the optimizer keeps";
+    }
+  }
+}
+
+TEST_P(Replicas, ADiscardedStepBringsEveryBitBack) {
+  in_members([&](Collective& collective, Engine& engine) {
+    const auto before = bits_of(engine);
+    ASSERT_TRUE(engine.mix(collective));
+    EXPECT_NE(bits_of(engine), before);
+    engine.begin_local_step(collective);
+    ASSERT_TRUE(engine.compute(clicks(8, 5), true));
+    engine.discard();
+    EXPECT_EQ(bits_of(engine), before);
+    engine.discard();  // there is nothing to bring back any more
+    EXPECT_EQ(bits_of(engine), before);
+
+    ASSERT_TRUE(engine.mix(collective));
+    local_step(engine, collective, clicks(8, 5), 8);
+    const auto applied = bits_of(engine);
+    engine.discard();
+    EXPECT_EQ(bits_of(engine), applied) << "an applied step has forgotten what was before";
+  });
+}
+
+TEST_P(Replicas, AConsolidatedStateIsTheMeanOfAllOfItWithTheSameBitsOnEachHolder) {
+  const Ranks holders{0, 1, 3};
+  std::vector<std::vector<Bits>> before(4), after(4);
+  in_members([&](Collective& collective, Engine& engine) {
+    const std::uint32_t rank = collective.rank();
+    auto own = bits_of(engine);
+    if (rank != 2) {
+      const auto group = collective.group(holders);
+      ASSERT_TRUE(group) << group.error().message;
+      const Status done = engine.consolidate(**group);
+      ASSERT_TRUE(done) << done.error().message;
+    }
+    const std::lock_guard lock(mutex_);
+    before[rank] = std::move(own);
+    after[rank] = bits_of(engine);
+  });
+  EXPECT_EQ(after[2], before[2]);
+  ASSERT_EQ(after[0].size(), 4U) << "parameters, two moments, a counter of steps";
+  for (const std::uint32_t rank : holders) {
+    EXPECT_EQ(after[rank], after[0]);
+    EXPECT_NE(before[rank], after[0]);
+  }
+  for (std::size_t part = 0; part + 1 < after[0].size(); ++part) {
+    std::vector<std::vector<float>> all;
+    for (const std::uint32_t rank : holders) all.push_back(floats_of_part(before[rank][part]));
+    EXPECT_LT(max_difference(floats_of_part(after[0][part]), mean_of(all)), 1e-6) << part;
+  }
+}
+
+// What the members of a local group do, the last of which breaks off at its n-th sum.
+std::vector<std::pair<bool, bool>> consolidate_broken_at(std::uint64_t number) {
+  LocalGroup group(3);
+  std::vector<std::pair<bool, bool>> ended(3);  // completed; changed
+  in_threads(3, [&](std::uint32_t rank) {
+    const auto member = group.member(rank, [&](OperationKind, std::uint64_t operation) {
+      return rank == 2 && operation == number ? Fate::kBreaks : Fate::kGoesOn;
+    });
+    const auto engine = replica_of(config_of("deepfm", "adam"), click_shape());
+    local_step(*engine, *member, clicks(8, rank), 8);
+    const auto before = bits_of(*engine);
+    const bool completed = engine->consolidate(*member).has_value();
+    ended[rank] = {completed, bits_of(*engine) != before};
+  });
+  return ended;
+}
+
+TEST(BrokenConsolidation, LeavesEveryBitOfAMemberThatCannotCompleteIt) {
+  for (const std::uint64_t at : {0U, 1U, 2U}) {
+    const auto ended = consolidate_broken_at(at);
+    EXPECT_FALSE(ended[2].first) << at;
+    for (const auto& [completed, changed] : ended) EXPECT_EQ(completed, changed) << at;
+  }
+  for (const auto& [completed, changed] : consolidate_broken_at(3))
+    EXPECT_TRUE(completed && changed);
+}
+
+TEST(BrokenMix, IsTakenBackByDiscard) {
+  in_threads(2, [group = std::make_shared<LocalGroup>(2)](std::uint32_t rank) {
+    const auto member = group->member(rank, [&](OperationKind, std::uint64_t) {
+      return rank == 1 ? Fate::kBreaks : Fate::kGoesOn;
+    });
+    const auto engine = replica_of(config_of("mlp", "adagrad"), image_shape());
+    local_step(*engine, *member, images(8, rank), 8);
+    const auto before = bits_of(*engine);
+    EXPECT_EQ(engine->mix(*member).has_value(), rank == 0);
+    engine->discard();
+    EXPECT_EQ(bits_of(*engine), before);
+  });
+}
+
+TEST(ReplacedState, IsNotUndoneByWhatWasBeforeAMix) {
+  in_threads(2, [group = std::make_shared<LocalGroup>(2)](std::uint32_t rank) {
+    const auto member = group->member(rank);
+    const auto engine = replica_of(config_of("resnet"), image_shape());
+    const auto source = replica_of(config_of("resnet"), image_shape());
+    local_step(*source, *member, images(8, 7), 8);
+    local_step(*engine, *member, images(8, rank), 8);
+    ASSERT_TRUE(engine->mix(*member));
+    const auto received = bits_of(*source);
+    const auto into = engine->state_parts();
+    for (std::size_t i = 0; i < into.size(); ++i) std::ranges::copy(received[i], into[i].begin());
+    engine->state_replaced();
+    EXPECT_EQ(bits_of(*engine), received);
+    engine->discard();
+    EXPECT_EQ(bits_of(*engine), received);
+  });
+}
+
+// At equal parameters the mean of the members' own updates, each weighted by N / W, is the update
+// of all-reduce, whatever their shares; buffers of BatchNorm and sums of squares aside.
+class EveryModelsReplicas : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Models, EveryModelsReplicas,
+                         testing::Values("lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet"),
+                         [](const auto& p) { return p.param; });
+
+TEST_P(EveryModelsReplicas, TheMeanOfWeightedLocalStepsIsTheStepOfSummedGradients) {
+  const bool is_image = GetParam() == "mlp" || GetParam() == "resnet";
+  const data::DataShape shape = is_image ? image_shape() : click_shape();
+  const data::Examples all = is_image ? images(24, 1) : clicks(24, 1);
+  const std::vector<std::size_t> begins{0, 4, 14, 24};
+  std::vector<float> summed, mixed, start;
+  LocalGroup group(3);
+  group.run([&](Collective& collective) {
+    const std::uint32_t rank = collective.rank();
+    const auto part = rows(all, shape, begins[rank], begins[rank + 1]);
+    const auto sums = replica_of(config_of(GetParam()), shape);
+    const auto own = replica_of(config_of(GetParam()), shape);
+    const auto first = floats_of_part(bits_of(*own)[0]);
+    step(*sums, collective, {part}, 24);
+    local_step(*own, collective, part, 24.0 / 3);
+    ASSERT_TRUE(own->mix(collective));
+    if (rank != 0) return;
+    start = first;
+    summed = floats_of_part(bits_of(*sums)[0]);
+    mixed = floats_of_part(bits_of(*own)[0]);
+  });
+  const double trained = distance(start, summed);
+  ASSERT_GT(trained, 0);
+  EXPECT_LT(distance(summed, mixed), 5e-3 * trained);
+}
+
+TEST(LocalSteps, KeepTheMembersOwnBuffersAndAMixAveragesThem) {
+  std::vector<Bits> own(2), mixed(2);
+  LocalGroup group(2);
+  group.run([&](Collective& collective) {
+    const std::uint32_t rank = collective.rank();
+    const auto engine = replica_of(config_of("resnet"), image_shape());
+    local_step(*engine, collective, images(8, rank), 8);
+    own[rank] = bits_of(*engine).back();
+    ASSERT_TRUE(engine->mix(collective));
+    mixed[rank] = bits_of(*engine).back();
+  });
+  EXPECT_NE(own[0], own[1]) << "each has the statistics of its own records";
+  EXPECT_EQ(mixed[0], mixed[1]);
+  EXPECT_NE(mixed[0], own[0]);
+}
+
+}  // namespace
+}  // namespace antdt::trainer

@@ -93,6 +93,9 @@ Result<int> work_in_a_collective(const Worker& worker) {
                                      worker.identity(), std::move(make_collective)};
   parts.device = device_of(worker, device);
   parts.io_patience = worker.config.hang_after;
+  if (worker.config.sync == SyncStrategy::kDsSync) {
+    parts.exchange = worker::DsSync{worker.config.seed};
+  }
   trainer::Split shared;
   if (worker.config.share_steps) {
     ANTDT_TRY(shared, worker.maker.open(data::Split::kTrain));

@@ -27,6 +27,7 @@ Result<CollectiveOptions> collective_options(const TrainerConfig& config,
                                              std::shared_ptr<const InjectedLink> link) {
   ANTDT_TRY(auto options, listen_options(config.hosts, config.interface, config.ports));
   options.encrypt = config.encrypt;
+  options.groups = config.sync == SyncStrategy::kDsSync;
   ANTDT_TRY(options.backend, backend_of(config));
   options.send_delay = [link = std::move(link)](std::size_t bytes) { return link->delay(bytes); };
   return options;

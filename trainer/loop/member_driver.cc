@@ -13,6 +13,7 @@
 #include "trainer/loop/say.h"
 #include "trainer/loop/state/healing.h"
 #include "trainer/loop/state/state_hash.h"
+#include "trainer/sync/ds_sync/groups.h"
 #include "trainer/worker/habits.h"
 
 namespace antdt::trainer {
@@ -35,8 +36,20 @@ worker::WorkerConfig config_of(const Tools& tools, const MemberDriver::Parts& pa
   config.has_eval_data = parts.eval != nullptr;
   config.eval_batch = parts.eval_batch;
   config.begins_alike = parts.begins_alike;
+  config.exchange = parts.exchange;
   if (parts.sharing) config.sharing = parts.sharing->rules;
   return config;
+}
+
+// What users are told beside the collective: ", ds-sync: 3 groups a step, all pairs in 4 steps".
+std::string in_words(const worker::ExchangeRules& exchange, const Collective& collective) {
+  const auto* const ds_sync = std::get_if<worker::DsSync>(&exchange);
+  if (ds_sync == nullptr || collective.size() < 2) return {};
+  const sync::ds_sync::GroupSchedule schedule(collective.size(), ds_sync->seed);
+  const std::size_t groups = schedule.groups(Step{0}).size();
+  return groups == 1 ? ", ds-sync: one group of all"
+                     : fmt::format(", ds-sync: {} groups a step, all pairs in {} steps", groups,
+                                   schedule.cycle());
 }
 
 }  // namespace
@@ -57,6 +70,9 @@ Result<int> MemberDriver::run() {
 }
 
 Result<int> MemberDriver::live() {
+  if (!std::holds_alternative<worker::GradientSum>(parts_.exchange)) {
+    ANTDT_RETURN_IF_ERROR(tools_.engine.can_mix());
+  }
   tell(worker::Started{});
   while (true) {
     auto answer = perform_all();
@@ -120,6 +136,7 @@ void MemberDriver::perform(const worker::LeaveCollective& effect) {
   }
   tools_.guard.release();
   share_link_.reset();
+  groups_.clear();
   collective_.reset();
   builder_.reset();
 }
@@ -155,7 +172,8 @@ Input MemberDriver::perform(const worker::ConnectCollective& effect) {
   tools_.guard.hold(collective_);
   const Status sharing = connect_sharing(host, key);
   if (!sharing) return worker::group_failed(sharing.error());
-  const std::string collective = collective_->description();
+  const std::string collective =
+      collective_->description() + in_words(parts_.exchange, *collective_);
   if (!collective.empty()) log_debug("collective: {}", collective);
   return worker::CollectiveConnected{collective};
 }
@@ -194,12 +212,14 @@ Input MemberDriver::perform(const worker::CompareStates& effect) {
   return worker::StatesCompared{std::move(*slots)};
 }
 
-Input MemberDriver::perform(const worker::Consolidate&) {
-  return worker::WorkFailed{{ErrorKind::kUsage, "this driver cannot consolidate replicas yet"}};
-}
-
-Input MemberDriver::perform(const worker::Mix&) {
-  return worker::WorkFailed{{ErrorKind::kUsage, "this driver cannot mix replicas yet"}};
+Input MemberDriver::perform(const worker::Consolidate& effect) {
+  const auto consolidate = [&]() -> Status {
+    ANTDT_TRY(Collective* const holders, groups_.of(*collective_, effect.holders));
+    return tools_.engine.consolidate(*holders);
+  };
+  const Status done = consolidate();
+  if (!done) return worker::group_failed(done.error());
+  return worker::Consolidated{};
 }
 
 Input MemberDriver::perform(const worker::PassState& effect) {
@@ -252,7 +272,20 @@ void MemberDriver::perform(const worker::StopReading&) {
 
 void MemberDriver::perform(const worker::SetRate& effect) { tools_.engine.set_rate(effect.factor); }
 
-void MemberDriver::perform(const worker::BeginStep&) { tools_.engine.begin_step(*collective_); }
+Input MemberDriver::perform(const worker::Mix& effect) {
+  const auto mix = [&]() -> Status {
+    ANTDT_TRY(Collective* const group, groups_.of(*collective_, effect.group));
+    return tools_.engine.mix(*group);
+  };
+  const Status done = mix();
+  if (!done) return worker::group_failed(done.error());
+  return worker::Mixed{};
+}
+
+void MemberDriver::perform(const worker::BeginStep& effect) {
+  effect.local ? tools_.engine.begin_local_step(*collective_)
+               : tools_.engine.begin_step(*collective_);
+}
 
 void MemberDriver::perform(const worker::DropStep&) { tools_.engine.discard(); }
 

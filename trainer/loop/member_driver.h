@@ -15,6 +15,7 @@
 #include <string>
 
 #include "core/result.h"
+#include "trainer/loop/member_groups.h"
 #include "trainer/loop/sharing/share_link.h"
 #include "trainer/loop/state/checkpoint_writer.h"
 #include "trainer/loop/state/saves.h"
@@ -35,6 +36,9 @@ class MemberDriver {
     // A write that makes no progress for this long is given up.
     Duration io_patience = std::chrono::seconds(120);
     bool begins_alike = true;  // see worker::WorkerConfig
+    // How members agree on the model. The engine must be able to mix unless gradients are summed,
+    // and the collective must have groups then.
+    worker::ExchangeRules exchange = {};
     // If members share their steps: how they reach one another, and a reader of the training data
     // for the records that this member computes of others.
     std::optional<ShareLinkOptions> sharing = {};
@@ -109,6 +113,7 @@ class MemberDriver {
   std::optional<Result<int>> end_;
   std::shared_ptr<CollectiveBuilder> builder_;
   std::shared_ptr<Collective> collective_;
+  MemberGroups groups_;  // of collective_
   // Of shared steps: the link to the desk, this member's part, and the run of another's.
   std::shared_ptr<ShareLink> share_link_;
   data::Batch part_;

@@ -109,7 +109,7 @@ const std::vector<Key>& training() {
       {"trainer.collective",
        kText,
        "\"auto\"",
-       "under all-reduce: what carries gradients between workers",
+       "without parameter servers: what carries gradients or parameters between workers",
        {},
        {"auto", "tcp", "shm", "nccl"}},
       {"trainer.backup_workers",

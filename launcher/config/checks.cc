@@ -14,8 +14,8 @@
 #include "core/schema/etcd_address.h"
 #include "core/schema/job_reader.h"
 #include "core/sync_strategy.h"
-#include "launcher/config/drill_checks.h"
-#include "launcher/config/suggest.h"
+#include "launcher/config/rules/drill_checks.h"
+#include "launcher/config/rules/sync_checks.h"
 #include "launcher/start/own_program.h"
 
 namespace antdt::launcher {
@@ -50,11 +50,7 @@ class Checker {
            fmt::format("'{}' cannot name a directory: use 1 to 64 letters, digits, '-', '_' and "
                        "'.', not '.' or '-' first",
                        c_.job.name));
-    sync();
-    backup_workers();
-    staleness();
-    embedding_gradients();
-    collective();
+    check_sync(c_, problems_);
     hosts();
     ports();
     encrypt();
@@ -194,9 +190,9 @@ class Checker {
   void shared_steps() {
     if (!c_.control.share_steps) return;
     unless(is_sync(SyncStrategy::kAllReduce), {"control.share_steps", "trainer.sync"},
-           fmt::format("is for sync = \"allreduce\": under \"{}\" no step waits in the same way; "
-                       "remove it",
-                       c_.trainer.sync));
+           fmt::format("is for sync = \"allreduce\": under \"{}\" {}; remove it", c_.trainer.sync,
+                       is_sync(SyncStrategy::kDsSync) ? "each worker's update is its own"
+                                                      : "no step waits in the same way"));
     unless(c_.batch.adjust == "both", {"control.share_steps", "batch.adjust"},
            fmt::format("cuts a worker's part of a step into micro-batches of any size, which "
                        "batch.adjust = \"{}\" forbids: write adjust = \"both\", or remove it",
@@ -385,65 +381,6 @@ class Checker {
            "is empty: 'xdeepfm' needs one layer at least");
     if (t.model == "tally" || t.model == "tally3" || t.model == "emulated") tally();
     if (on_servers()) model_on_servers();
-  }
-
-  void sync() {
-    const std::string& sync = c_.trainer.sync;
-    constexpr auto kNames = names_of(SyncStrategy{});
-    const std::vector<std::string> known(kNames.begin(), kNames.end());
-    const std::string meant = nearest(sync, known);
-    unless(std::ranges::find(known, sync) != known.end(), {"trainer.sync"},
-           fmt::format("'{}' is none of \"allreduce\", \"ps-bsp\", \"ps-ssp\", \"ps-asp\"{}", sync,
-                       meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant)));
-  }
-
-  void backup_workers() {
-    const TrainerSection& t = c_.trainer;
-    unless(t.backup_workers == 0 || is_sync(SyncStrategy::kPsBsp),
-           {"trainer.backup_workers", "trainer.sync"},
-           fmt::format("is for trainer.sync = \"ps-bsp\", not \"{}\": remove it", t.sync));
-    unless(t.backup_workers < std::max(1U, c_.roles.worker.min),
-           {"trainer.backup_workers", "roles.worker.count"},
-           fmt::format("{} of {} workers leaves none whose push makes a step: use fewer",
-                       t.backup_workers, c_.roles.worker.min));
-  }
-
-  void embedding_gradients() {
-    const TrainerSection& t = c_.trainer;
-    if (t.embedding_gradients != "sparse") return;
-    unless(
-        is_sync(SyncStrategy::kAllReduce), {"trainer.embedding_gradients", "trainer.sync"},
-        fmt::format("is for trainer.sync = \"allreduce\", not \"{}\", under which only rows in a "
-                    "batch travel: remove it",
-                    t.sync));
-    unless(t.momentum == 0, {"trainer.embedding_gradients", "trainer.momentum"},
-           "\"sparse\" goes with no momentum: remove that, or use adagrad or adam");
-  }
-
-  void collective() {
-    const TrainerSection& t = c_.trainer;
-    if (t.collective == "auto") return;
-    unless(is_sync(SyncStrategy::kAllReduce), {"trainer.collective", "trainer.sync"},
-           fmt::format("is for trainer.sync = \"allreduce\", not \"{}\", under which workers send "
-                       "each other nothing: remove it",
-                       t.sync));
-    const std::string& protocol = c_.roles.worker.protocol;
-    unless(speaks(protocol, Protocol::kAntdt), {"trainer.collective", "roles.worker.protocol"},
-           fmt::format("a program of protocol \"{}\" makes its connections itself: remove it",
-                       protocol));
-    unless(
-        t.collective != "nccl" || t.device != "cpu", {"trainer.collective", "trainer.device"},
-        "NCCL sums in the memory of CUDA devices, and trainer.device = \"cpu\" uses none: remove "
-        "one of the two");
-  }
-
-  void staleness() {
-    const TrainerSection& t = c_.trainer;
-    // effective.toml writes every key, so a default value counts as not written.
-    const std::uint64_t unsaid = schema::default_value(*schema::find_key("trainer.staleness"));
-    unless(is_sync(SyncStrategy::kPsSsp) || t.staleness == unsaid,
-           {"trainer.staleness", "trainer.sync"},
-           fmt::format("is for trainer.sync = \"ps-ssp\", not \"{}\": remove it", t.sync));
   }
 
   void model_on_servers() {

@@ -118,7 +118,7 @@ struct BatchSection {
 struct TrainerSection {
   std::string
       model;  // "lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet", "emulated", "tally", "tally3"
-  std::string sync;                  // "allreduce", "ps-bsp", "ps-ssp" or "ps-asp"
+  std::string sync;                  // "allreduce", "ps-bsp", "ps-ssp", "ps-asp" or "ds-sync"
   std::string collective;            // "auto", "tcp" or "shm"
   std::uint32_t backup_workers = 0;  // with ps-bsp
   std::uint64_t staleness = 0;       // with ps-ssp, in pushes

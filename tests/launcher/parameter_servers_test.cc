@@ -115,10 +115,10 @@ TEST(Collective, NcclSumsInTheMemoryOfDevices) {
 TEST(ParameterServers, ASyncThatIsNotKnownIsRefused) {
   EXPECT_EQ(problems_of(replaced(kServersJob, "ps-bsp", "ps-bps")),
             "job.toml:13:1: trainer.sync: 'ps-bps' is none of \"allreduce\", \"ps-bsp\", "
-            "\"ps-ssp\", \"ps-asp\" (did you mean 'ps-bsp'?)");
+            "\"ps-ssp\", \"ps-asp\", \"ds-sync\" (did you mean 'ps-bsp'?)");
   EXPECT_EQ(problems_of(replaced(kServersJob, "ps-bsp", "gossip")),
             "job.toml:13:1: trainer.sync: 'gossip' is none of \"allreduce\", \"ps-bsp\", "
-            "\"ps-ssp\", \"ps-asp\"");
+            "\"ps-ssp\", \"ps-asp\", \"ds-sync\"");
 }
 
 TEST(ParameterServers, AStepMayGoOnWithoutSomeWorkersButNotWithoutAll) {

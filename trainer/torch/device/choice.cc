@@ -16,6 +16,9 @@ std::string needs_processor(const TrainerConfig& config) {
     return fmt::format("trainer.sync = \"{}\": workers of parameter servers compute on a processor",
                        name_of(config.sync));
   }
+  if (config.sync == SyncStrategy::kDsSync) {
+    return "trainer.sync = \"ds-sync\": parameters are averaged in the host's memory";
+  }
   if (config.embedding_gradients == "sparse") {
     return "trainer.embedding_gradients = \"sparse\": rows of the table are summed in the host's "
            "memory";

@@ -1,4 +1,4 @@
-#include "launcher/config/drill_checks.h"
+#include "launcher/config/rules/drill_checks.h"
 
 #include <fmt/format.h>
 

@@ -11,7 +11,7 @@ import time
 from harness import EndToEnd, await_true
 
 
-def job(workers=4, records=20000, epochs=2, batch=64, delay="", extra=""):
+def job(workers=4, records=20000, epochs=2, batch=64, delay="", extra="", sync="allreduce"):
     """`delay`: how long each worker waits after a batch, so that faults happen during training."""
     inject = f'[[inject]]\nworkers = ["*"]\ndelay = "{delay}"\n' if delay else ""
     return f"""
@@ -30,7 +30,7 @@ records = {records}
 global = {batch}
 [trainer]
 model = "tally"
-sync = "allreduce"
+sync = "{sync}"
 {extra}
 {inject}
 """

@@ -5,7 +5,6 @@
 #include <random>
 
 #include "core/permutation.h"
-#include "trainer/sync/ds_sync/groups.h"
 
 namespace antdt::bench::synchronisation {
 namespace {
@@ -29,6 +28,20 @@ Vector mean_of(const std::vector<Vector>& replicas, const std::vector<std::uint3
   return mean;
 }
 
+double distance_from_mean(const std::vector<Vector>& replicas, const Vector& mean) {
+  double squares = 0;
+  double length = 0;
+  for (const double x : mean) length += x * x;
+  for (const Vector& replica : replicas) {
+    for (std::size_t k = 0; k < mean.size(); ++k) {
+      squares += (replica[k] - mean[k]) * (replica[k] - mean[k]);
+    }
+  }
+  return std::sqrt(squares / static_cast<double>(replicas.size()) / length);
+}
+
+}  // namespace
+
 sync::Groups groups_of(Mixing mixing, const sync::ds_sync::GroupSchedule& schedule,
                        std::uint64_t step) {
   switch (mixing) {
@@ -45,20 +58,6 @@ sync::Groups groups_of(Mixing mixing, const sync::ds_sync::GroupSchedule& schedu
   }
   return {};
 }
-
-double distance_from_mean(const std::vector<Vector>& replicas, const Vector& mean) {
-  double squares = 0;
-  double length = 0;
-  for (const double x : mean) length += x * x;
-  for (const Vector& replica : replicas) {
-    for (std::size_t k = 0; k < mean.size(); ++k) {
-      squares += (replica[k] - mean[k]) * (replica[k] - mean[k]);
-    }
-  }
-  return std::sqrt(squares / static_cast<double>(replicas.size()) / length);
-}
-
-}  // namespace
 
 Outcome descend(const Descent& about, Mixing mixing) {
   const std::uint32_t n = about.members;

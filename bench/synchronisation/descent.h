@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/names.h"
+#include "trainer/sync/ds_sync/groups.h"
 
 namespace antdt::bench::synchronisation {
 
@@ -18,6 +19,10 @@ enum class Mixing : std::uint8_t {
 constexpr auto names_of(Mixing) {
   return names("none", "fixed groups", "rows and columns", "ds-sync", "all");
 }
+
+// The groups that mix in a step.
+[[nodiscard]] sync::Groups groups_of(Mixing mixing, const sync::ds_sync::GroupSchedule& schedule,
+                                     std::uint64_t step);
 
 // The function is 1/2 * sum of h_k (x_k - a_k)^2 with curvatures h_k of 0.01 to 1 and an optimum of
 // standard normal numbers a_k. A member's gradient is that of its own function, whose optimum is

@@ -45,7 +45,7 @@ class DsSync(tally.TallyTest):
                 self.assert_exact(run.summary, run.dir, 2000, 2)
 
     def test_workers_leave_and_come(self):
-        process, run_dir = self.begin()
+        process, run_dir = self.begin(delay="80ms")  # it outlasts what is asked of it
         self.assertIn("w1 has left", self.ask("evict", run_dir, "w1", "--reason", "a drill"))
         self.await_more(run_dir)
         for count in (3, 8):
@@ -72,10 +72,10 @@ class DsSync(tally.TallyTest):
         self.assert_exact(summary, run_dir, RECORDS, EPOCHS)
 
     def test_records_that_an_operator_skips_are_in_no_replica(self):
-        process, run_dir = self.begin()
+        process, run_dir = self.begin(delay="30ms")
         self.ask("stop", run_dir, "--reason", "a drill")
         process.communicate(timeout=60)
-        self.ask("data", "skip", run_dir, "4000:4100", "--reason", "a drill")
+        self.ask("data", "skip", run_dir, "11500:11600", "--reason", "a drill")
         resumed = self.antdt("run", "--resume", run_dir)
         self.assertEqual(resumed.returncode, 0, resumed.stdout + resumed.stderr)
         audit = self.antdt("data", "audit", run_dir, "--json")

@@ -108,7 +108,7 @@ def train(place, name, task, sync, seed):
 
 def compared(name, task, runs):
     pairs = list(zip(runs["allreduce"], runs["ds-sync"], strict=True))
-    row = {"task": name, "metric": task["metric"], "runs": runs,
+    row = {"task": name, "measured": task["metric"], "runs": runs,
            "exact": all(run["exact"] for pair in pairs for run in pair)}
     for key in ("loss", "metric"):
         row[key] = {s: [run[key] for run in runs[s]] for s in SYNCS}
@@ -137,7 +137,7 @@ def tell(result):
     def of(values):
         return f"{statistics.mean(values):.4f} ({min(values):.4f} to {max(values):.4f})"
     for row in result["rows"]:
-        for key, what in (("loss", "training loss"), ("metric", row["metric"])):
+        for key, what in (("loss", "training loss"), ("metric", row["measured"])):
             print(f"{row['task']:7} {what:13} all-reduce {of(row[key]['allreduce'])}, ds-sync "
                   f"{of(row[key]['ds-sync'])}, {row[key]['off']:+.4f} "
                   f"({100 * statistics.mean(row[key]['relative']):+.2f} %)")

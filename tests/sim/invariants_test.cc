@@ -191,10 +191,10 @@ TEST(InvariantsTest, ACheckpointOfAnotherStepThanItsLedgerIsSeen) {
 
 TEST(InvariantsTest, NoInvariantFiresAmongMembersThatMixWithoutASabotage) {
   EXPECT_THAT(broken(Sabotage::kNone, "none", all_or_some(10, 1), {}, Sync::kDsSync), IsEmpty());
-  EXPECT_THAT(broken(Sabotage::kNone, "workers", all_or_some(60, 2), {}, Sync::kDsSync), IsEmpty());
-  EXPECT_THAT(broken(Sabotage::kNone, "programs", all_or_some(20, 1), {}, Sync::kDsSync),
+  EXPECT_THAT(broken(Sabotage::kNone, "workers", all_or_some(30, 2), {}, Sync::kDsSync), IsEmpty());
+  EXPECT_THAT(broken(Sabotage::kNone, "programs", all_or_some(10, 1), {}, Sync::kDsSync),
               IsEmpty());
-  EXPECT_THAT(broken(Sabotage::kNone, "all", all_or_some(60, 2), {}, Sync::kDsSync), IsEmpty());
+  EXPECT_THAT(broken(Sabotage::kNone, "all", all_or_some(30, 2), {}, Sync::kDsSync), IsEmpty());
 }
 
 TEST(InvariantsTest, AnUpdateThatIsAppliedTwiceIsSeenInAReplica) {

@@ -16,6 +16,11 @@ Result<std::vector<Rule>> parse_rules(const std::string& config_json) {
     Rule& rule = rules.emplace_back();
     job.read("inject[].workers", rule.workers);
     job.read("inject[].host", rule.host);
+    job.read("inject[].domain", rule.domain);
+    job.read("inject[].to_workers", rule.to_workers);
+    job.read("inject[].to_host", rule.to_host);
+    job.read("inject[].to_domain", rule.to_domain);
+    job.read("inject[].both_ways", rule.both_ways);
     job.read("inject[].from", rule.from);
     job.read("inject[].until", rule.until);
     job.read("inject[].every", rule.every);

@@ -14,13 +14,15 @@ double uniform(std::uint64_t seed, std::uint64_t a, std::uint64_t b) {
 constexpr std::uint64_t kPick = 1;
 constexpr std::uint64_t kPlace = 2;
 
-// The seed of a rule for a host is the same for every process on the host.
+// The seed of a rule for a host or a domain is the same for every process there.
 std::uint64_t seed_of(const Rule& rule, const Target& target) {
   std::uint64_t seed = 0;
-  if (rule.host.empty()) {
+  if (rule.host.empty() && rule.domain.empty()) {
     return combine_seed(static_cast<unsigned char>(target.worker.role), target.worker.index);
   }
-  for (const char c : rule.host) seed = combine_seed(seed, static_cast<unsigned char>(c));
+  for (const char c : rule.host + rule.domain) {
+    seed = combine_seed(seed, static_cast<unsigned char>(c));
+  }
   return seed;
 }
 
@@ -42,24 +44,68 @@ Window window_of(const Rule& rule, std::uint64_t seed, std::uint64_t number) {
   return window;
 }
 
-}  // namespace
-
-bool names(const Rule& rule, const Target& target) {
-  if (!rule.host.empty() && rule.host != target.host) return false;
-  if (rule.workers.empty()) return !rule.host.empty();
+bool selects(const std::vector<std::string>& workers, const std::string& host,
+             const std::string& domain, const Target& target) {
+  if (!host.empty() && host != target.host) return false;
+  if (!domain.empty() && domain != target.domain) return false;
+  if (workers.empty()) return !host.empty() || !domain.empty();
   const std::string id = to_string(target.worker);
-  return std::ranges::any_of(rule.workers, [&](const std::string& name) {
+  return std::ranges::any_of(workers, [&](const std::string& name) {
     return name == id || (name == "*" && target.worker.role == 'w');
   });
 }
 
+bool names_receiver(const Rule& rule, const Target& target) {
+  return selects(rule.to_workers, rule.to_host, rule.to_domain, target);
+}
+
+// What a rule about pairs is: without the effects on the process itself.
+Rule of_links(Rule rule) {
+  const Rule none;
+  rule.slowdown = none.slowdown;
+  rule.delay = none.delay;
+  rule.delay_per_sample = none.delay_per_sample;
+  rule.data_delay = none.data_delay;
+  rule.trace.clear();
+  rule.throttle = none.throttle;
+  rule.kill = none.kill;
+  return rule;
+}
+
+}  // namespace
+
+bool names(const Rule& rule, const Target& target) {
+  return selects(rule.workers, rule.host, rule.domain, target);
+}
+
+bool is_about_pairs(const Rule& rule) {
+  return !rule.to_workers.empty() || !rule.to_host.empty() || !rule.to_domain.empty();
+}
+
+bool slows_links(const Rule& rule) { return rule.latency > Duration{} || rule.bandwidth > 0; }
+
+bool slows_between_domains(const Rule& rule) {
+  return slows_links(rule) && !rule.domain.empty() && !rule.to_domain.empty() &&
+         rule.domain != rule.to_domain;
+}
+
+bool names_message(const Rule& rule, const Target& from, const Target* to) {
+  if (!is_about_pairs(rule)) return names(rule, from);
+  if (to == nullptr) return false;
+  return (names(rule, from) && names_receiver(rule, *to)) ||
+         (rule.both_ways && names_receiver(rule, from) && names(rule, *to));
+}
+
 Injection::Injection(const std::vector<Rule>& rules, const Target& target, std::uint64_t seed,
                      const Traces& traces)
-    : attempt_(target.attempt), traces_(traces) {
+    : self_(target), traces_(traces) {
   for (std::size_t i = 0; i < rules.size(); ++i) {
-    if (!names(rules[i], target)) continue;
-    Active active{rules[i], combine_seed(combine_seed(seed, i), seed_of(rules[i], target)), {}};
-    const auto trace = traces_.find(rules[i].trace);
+    const bool sends = rules[i].both_ways && names_receiver(rules[i], target);
+    if (!sends && !names(rules[i], target)) continue;
+    Active active{is_about_pairs(rules[i]) ? of_links(rules[i]) : rules[i],
+                  combine_seed(combine_seed(seed, i), seed_of(rules[i], target)),
+                  {}};
+    const auto trace = traces_.find(active.rule.trace);
     if (trace != traces_.end()) active.slowdowns = &trace->second->slowdowns(target.worker.index);
     rules_.push_back(std::move(active));
   }
@@ -104,20 +150,27 @@ Duration Injection::data_delay(Duration at, std::uint64_t step) const {
 }
 
 bool Injection::slows_links() const {
-  return std::ranges::any_of(
-      rules_, [](const Active& a) { return a.rule.latency > Duration{} || a.rule.bandwidth > 0; });
+  return std::ranges::any_of(rules_, [](const Active& a) { return drill::slows_links(a.rule); });
 }
 
-Duration Injection::link_delay(Duration at, std::uint64_t step, std::uint64_t bytes) const {
-  Duration added{};
+LinkDelay Injection::link_delay(Duration at, std::uint64_t step, std::uint64_t bytes,
+                                const Target* to) const {
+  LinkDelay delay;
   for (const Active& a : rules_) {
-    if (a.rule.latency <= Duration{} && a.rule.bandwidth == 0) continue;
+    if (!drill::slows_links(a.rule) || !names_message(a.rule, self_, to)) continue;
     if (!holds(a, at, step)) continue;
-    added += a.rule.latency;
-    if (a.rule.bandwidth == 0) continue;
-    added += from_seconds(static_cast<double>(bytes) / static_cast<double>(a.rule.bandwidth));
+    Duration transfer{};
+    if (a.rule.bandwidth > 0) {
+      transfer = from_seconds(static_cast<double>(bytes) / static_cast<double>(a.rule.bandwidth));
+    }
+    if (is_about_pairs(a.rule)) {
+      delay.latency += a.rule.latency;
+      delay.transfer += transfer;
+    } else {
+      delay.held += a.rule.latency + transfer;
+    }
   }
-  return added;
+  return delay;
 }
 
 double Injection::throttle(Duration at) const {
@@ -133,7 +186,7 @@ bool Injection::kills(Duration after, Duration until) const {
   return std::ranges::any_of(rules_, [&](const Active& a) {
     const Rule& rule = a.rule;
     if (!rule.kill || until < rule.from) return false;
-    if (rule.every <= Duration{}) return attempt_ == Attempt{1} && between(rule.from);
+    if (rule.every <= Duration{}) return self_.attempt == Attempt{1} && between(rule.from);
     const auto first = std::max(after, rule.from) - rule.from;
     for (auto n = static_cast<std::uint64_t>(first / rule.every);; ++n) {
       const Window window = window_of(rule, a.seed, n);

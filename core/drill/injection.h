@@ -19,9 +19,17 @@ namespace antdt::drill {
 // given to a running job, from its arrival.
 struct Rule {
   // Which processes: ids ("w1", "s0") or "*" for all workers, and the host on which they run. If
-  // both are given, both must match. Without names: all workers and servers on the host.
+  // both are given, all must match. Without ids: all workers and servers there.
   std::vector<std::string> workers;
   std::string host;
+  std::string domain;  // and the domain in which they are (core/domain)
+
+  // Of the messages that they send: to which processes, in the same way. Without any: to all. A
+  // rule with some has no effect but `latency` and `bandwidth`.
+  std::vector<std::string> to_workers;
+  std::string to_host;
+  std::string to_domain;
+  bool both_ways = false;  // and the messages that those send to these
 
   // When: in [from, until). With `every`, that time is cut into windows of this length. In each
   // window that `chance` selects, the rule applies for `lasts` (0: all of it), beginning at a
@@ -48,13 +56,33 @@ struct Rule {
   bool operator==(const Rule&) const = default;
 };
 
-// The process for which a rule is evaluated.
+// The process for which a rule is evaluated, or another one to which it sends.
 struct Target {
   WorkerId worker;
   std::string host;
   Attempt attempt = Attempt{1};
+  std::string domain = {};
 };
 [[nodiscard]] bool names(const Rule& rule, const Target& target);
+// Whether the rule is about messages to some processes alone.
+[[nodiscard]] bool is_about_pairs(const Rule& rule);
+// Whether the rule makes messages take longer.
+[[nodiscard]] bool slows_links(const Rule& rule);
+// The same, but between domains alone.
+[[nodiscard]] bool slows_between_domains(const Rule& rule);
+// Whether the rule is about messages of `from` to `to`; null: it is not known to whom.
+[[nodiscard]] bool names_message(const Rule& rule, const Target& from, const Target* to);
+
+// How much longer a message takes. Rules for all messages of a process hold its thread back, as if
+// it had one link, which takes one message after the other. Rules about pairs make the link to the
+// other process long and narrow, and the sender goes on meanwhile.
+struct LinkDelay {
+  Duration held{};      // the sending thread waits
+  Duration latency{};   // the message arrives later; those behind it need not
+  Duration transfer{};  // for so long the link takes no other message
+  [[nodiscard]] Duration sum() const { return held + latency + transfer; }
+  bool operator==(const LinkDelay&) const = default;
+};
 
 // The effect of all rules on one process. A value; cheap to copy if it has no traces.
 class Injection {
@@ -78,8 +106,14 @@ class Injection {
 
   // Whether any message may ever take longer.
   [[nodiscard]] bool slows_links() const;
-  // How much longer it takes to send a message of `bytes` bytes, at `at` in `step`.
-  [[nodiscard]] Duration link_delay(Duration at, std::uint64_t step, std::uint64_t bytes) const;
+  // How much longer it takes to send a message of `bytes` bytes, at `at` in `step`. It is not known
+  // to whom, so rules about pairs do not apply.
+  [[nodiscard]] Duration link_delay(Duration at, std::uint64_t step, std::uint64_t bytes) const {
+    return link_delay(at, step, bytes, nullptr).held;
+  }
+  // The same to `to`, by all rules. Null: as above.
+  [[nodiscard]] LinkDelay link_delay(Duration at, std::uint64_t step, std::uint64_t bytes,
+                                     const Target* to) const;
 
   // The part of the time for which the process may run.
   [[nodiscard]] double throttle(Duration at) const;
@@ -99,7 +133,7 @@ class Injection {
   [[nodiscard]] static bool holds(const Active& a, Duration at, std::uint64_t step);
 
   std::vector<Active> rules_;
-  Attempt attempt_ = Attempt{1};
+  Target self_;
   Traces traces_;
 };
 

@@ -156,10 +156,20 @@ const std::vector<Key>& operation() {
       {"inject", kTables, "[]", "stragglers made on purpose, for drills and tests"},
       {"inject[].workers", kTexts, "[]",
        "ids of workers or of parameter servers, or \"*\" for all workers; none: all that run on "
-       "host"},
+       "host, or in domain"},
       {"inject[].host", kText, "\"\"",
        "only while they run on the host of this name, which the slowness thus follows; empty: "
        "anywhere"},
+      {"inject[].domain", kText, "\"\"", "only while they are in this [[domain]]; empty: in any"},
+      {"inject[].to_workers", kTexts, "[]",
+       "only messages to these workers, or \"*\" for all workers: latency and bandwidth of a link "
+       "between some; none: to all, or to those of to_host and to_domain"},
+      {"inject[].to_host", kText, "\"\"", "only messages to workers on the host of this name"},
+      {"inject[].to_domain", kText, "\"\"", "only messages to workers in this [[domain]]"},
+      {"inject[].both_ways", kBoolean, "false",
+       "the messages in the other direction, too: from those that to_workers, to_host and "
+       "to_domain "
+       "name"},
       {"inject[].slowdown", kNumber, "1.0", "computing takes this many times as long", {1, 1e6}},
       {"inject[].delay",
        kMicroseconds,

@@ -193,6 +193,13 @@ const std::vector<Key>& training() {
        "samples of a micro-batch that fit its memory: larger parts are cut into more of them; 0: "
        "not said",
        {0, kBig}},
+
+      {"domain", kTables, "[]", "places whose inner links are fast, such as data centres or racks"},
+      {"domain[].name", kText, "", "name of the domain: letters, digits, '-', '_' and '.'"},
+      {"domain[].hosts", kTexts, "[]", "names of its hosts, as antdtd --host-name says them"},
+      {"domain[].workers", kTexts, "[]",
+       "ids of workers and parameter servers that are in it wherever they run: domains made up on "
+       "one machine"},
   };
   return keys;
 }

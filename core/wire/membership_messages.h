@@ -159,12 +159,14 @@ struct RosterMember {
   std::string host;
   std::string at;            // its address
   std::string sharing = {};  // as in Address
+  std::string domain = {};   // in which it is (core/domain); "": none
   ANTDT_PART {
     v("worker", m.worker);
     v("rank", m.rank);
     v("host", m.host);
     v("at", m.at);
     v("sharing", m.sharing);
+    v("domain", m.domain);
   }
 };
 

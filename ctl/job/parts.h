@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/crypto/secret.h"
+#include "core/domain/domains.h"
 #include "core/ids.h"
 #include "ctl/control/controller.h"
 #include "ctl/job/group/group.h"
@@ -49,6 +50,7 @@ struct JobMachineConfig {
   Incarnation incarnation{1};
   Duration hang_after = std::chrono::seconds(120);
   std::vector<DeviceRule> devices = {};
+  Domains domains = {};
   // the data's identity that the launching host found, as in RUN/data.json
   wire::DataIdentity data = {};
 };

@@ -21,7 +21,7 @@ SharedRoster roster_of(const MemberList& members,
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
     const ExpectedMember& e = members.at(rank);
     list->push_back({e.member.worker, static_cast<std::uint32_t>(rank), e.host,
-                     addresses.at(e.member).at, addresses.at(e.member).sharing});
+                     addresses.at(e.member).at, addresses.at(e.member).sharing, e.domain});
   }
   return {std::move(list)};
 }

@@ -18,12 +18,14 @@ struct ExpectedMember {
   Member member;
   std::string host;
   std::uint32_t host_order = 0;
+  std::string domain = {};  // of the process; "": none
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("worker", m.member.worker);
     v("attempt", m.member.attempt);
     v("host", m.host);
     v("host_order", m.host_order);
+    v("domain", m.domain);
   }
 };
 

@@ -32,21 +32,12 @@ std::optional<std::uint32_t> parse_port(std::string_view text) {
   return value >= 1 && value <= 65535 ? std::optional(value) : std::nullopt;
 }
 
-bool is_directory_name(std::string_view name) {
-  const auto good = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '.';
-  };
-  return !name.empty() && name.size() <= 64 && name[0] != '.' && name[0] != '-' &&
-         std::ranges::all_of(name, good);
-}
-
 class Checker {
  public:
   Checker(const JobConfig& config, Problems& problems) : c_(config), problems_(problems) {}
 
   void run() {
-    unless(is_directory_name(c_.job.name), {"job.name"},
+    unless(is_plain_name(c_.job.name), {"job.name"},
            fmt::format("'{}' cannot name a directory: use 1 to 64 letters, digits, '-', '_' and "
                        "'.', not '.' or '-' first",
                        c_.job.name));

@@ -160,6 +160,11 @@ void fields(Of<DeviceEntry> auto& m, auto&& v) {
   v("class", m.name);
   v("max_micro_batch", m.max_micro_batch);
 }
+void fields(Of<DomainEntry> auto& m, auto&& v) {
+  v("name", m.name);
+  v("hosts", m.hosts);
+  v("workers", m.workers);
+}
 void fields(Of<EmulatedDevice> auto& m, auto&& v) {
   v("class", m.name);
   v("workers", m.workers);
@@ -176,6 +181,11 @@ void fields(Of<EmulatedSection> auto& m, auto&& v) {
 void fields(Of<Injection> auto& m, auto&& v) {
   v("workers", m.workers);
   v("host", m.host);
+  v("domain", m.domain);
+  v("to_workers", m.to_workers);
+  v("to_host", m.to_host);
+  v("to_domain", m.to_domain);
+  v("both_ways", m.both_ways);
   v("slowdown", m.slowdown);
   v("delay_us", m.delay);
   v("delay_per_sample_us", m.delay_per_sample);
@@ -201,6 +211,7 @@ void fields(Of<JobConfig> auto& m, auto&& v) {
   v("trainer", m.trainer);
   v("user", m.user);
   v("device", m.device);
+  v("domain", m.domain);
   v("emulated", m.emulated);
   v("control", m.control);
   v("failure", m.failure);
@@ -221,9 +232,9 @@ concept IsDuration = requires(T value) {
   typename T::period;
 };
 template <class T>
-concept IsTables =
-    std::same_as<T, std::vector<Column>> || std::same_as<T, std::vector<Injection>> ||
-    std::same_as<T, std::vector<DeviceEntry>> || std::same_as<T, std::vector<EmulatedDevice>>;
+concept IsTables = std::same_as<T, std::vector<Column>> ||
+    std::same_as<T, std::vector<Injection>> || std::same_as<T, std::vector<DeviceEntry>> ||
+    std::same_as<T, std::vector<DomainEntry>> || std::same_as<T, std::vector<EmulatedDevice>>;
 
 template <class T>
 Json write(const T& value) {

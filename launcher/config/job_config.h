@@ -189,6 +189,13 @@ struct DeviceEntry {
   std::uint32_t max_micro_batch = 0;  // samples; 0: as the workers report
 };
 
+// A place whose inner links are fast; core/domain.
+struct DomainEntry {
+  std::string name;
+  std::vector<std::string> hosts;    // names of hosts
+  std::vector<std::string> workers;  // ids
+};
+
 // A device that is emulated; core/drill/emulation.h says how long it takes.
 struct EmulatedDevice {
   std::string name;  // "class" in job.toml
@@ -207,8 +214,13 @@ struct EmulatedSection {
 
 // A fault injection; core/drill/injection.h defines it.
 struct Injection {
-  std::vector<std::string> workers;              // ids, or "*"
-  std::string host;                              // empty: any host
+  std::vector<std::string> workers;  // ids, or "*"
+  std::string host;                  // empty: any host
+  std::string domain;                // empty: any domain
+  // Only messages to these; without any, to all.
+  std::vector<std::string> to_workers;
+  std::string to_host, to_domain;
+  bool both_ways = false;                        // and messages in the other direction
   double slowdown = 0;                           // computing takes this many times as long
   std::chrono::microseconds delay{};             // additional time for each batch
   std::chrono::microseconds delay_per_sample{};  // additional time for each sample
@@ -237,6 +249,7 @@ struct JobConfig {
   TrainerSection trainer;
   nlohmann::ordered_json user = nlohmann::ordered_json::object();  // the program's own options
   std::vector<DeviceEntry> device;
+  std::vector<DomainEntry> domain;
   EmulatedSection emulated;
   ControlSection control;
   FailureSection failure;

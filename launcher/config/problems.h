@@ -1,16 +1,28 @@
 // All problems of a job.toml, each with its place.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/result.h"
 
 namespace antdt::launcher {
+
+// Whether it is a name of 1 to 64 letters, digits, '-', '_' and '.' that can name a directory.
+inline bool is_plain_name(std::string_view name) {
+  const auto good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  return !name.empty() && name.size() <= 64 && name[0] != '.' && name[0] != '-' &&
+         std::ranges::all_of(name, good);
+}
 
 // "data.paths[1]" -> "data.paths" -> "data"; false if nothing is left.
 inline bool cut_last(std::string& key) {

@@ -27,6 +27,7 @@ constexpr std::array kRules = {
     Rule{"logs", ""},
     Rule{"metrics", ""},
     Rule{"hooks", ""},
+    Rule{"domain", ""},
     Rule{"roles.worker.resources", ""},
     Rule{"roles.server.resources", ""},
     Rule{"trainer.lr", ""},

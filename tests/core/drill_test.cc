@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/domain/domains.h"
 #include "core/drill/drill_json.h"
 #include "core/drill/emulation.h"
 #include "core/drill/injection.h"
@@ -45,6 +46,75 @@ TEST(Injection, DelaysAddUpAndTheSlowdownMultipliesAll) {
   EXPECT_EQ(only(rule).delay({{}, milliseconds(20), 0, 50}), milliseconds(85));
   EXPECT_EQ(Injection({slowed(2), slowed(3)}, kW1, kSeed).delay({{}, milliseconds(1), 0, 1}),
             milliseconds(5));
+}
+
+Target in_domain(std::uint32_t worker, const std::string& host, const std::string& domain) {
+  return {{'w', worker}, host, Attempt{1}, domain};
+}
+LinkDelay delay_of(const Rule& rule, const Target& from, const Target& to) {
+  return only(rule, from).link_delay({}, 0, 1'000'000, &to);
+}
+
+TEST(Injection, ARuleAboutPairsIsForMessagesBetweenThoseThatItNames) {
+  Rule rule;
+  rule.domain = "east";
+  rule.to_domain = "west";
+  rule.latency = milliseconds(50);
+  rule.bandwidth = 12'500'000;
+  const Target east = in_domain(0, "a", "east"), west = in_domain(1, "b", "west"),
+               nowhere = in_domain(2, "c", "");
+  const LinkDelay far{{}, milliseconds(50), milliseconds(80)};
+  EXPECT_EQ(delay_of(rule, east, west), far);
+  EXPECT_EQ(delay_of(rule, east, east), LinkDelay());
+  EXPECT_EQ(delay_of(rule, east, nowhere), LinkDelay());
+  EXPECT_EQ(delay_of(rule, west, east), LinkDelay()) << "the other way";
+  EXPECT_EQ(only(rule, east).link_delay({}, 0, 1000), Duration{}) << "nobody knows to whom";
+  rule.both_ways = true;
+  EXPECT_EQ(delay_of(rule, west, east), far);
+  EXPECT_EQ(delay_of(rule, west, west), LinkDelay());
+  EXPECT_EQ(delay_of(rule, nowhere, east), LinkDelay());
+  rule.slowdown = 3;
+  rule.kill = true;
+  EXPECT_FALSE(holds(only(rule, west), {})) << "it is about messages alone";
+  EXPECT_FALSE(only(rule, east).kills(Duration(-1), seconds(1)));
+}
+
+TEST(Injection, PairsAreNamedByWorkersHostsAndDomainsAlike) {
+  const Target w0 = in_domain(0, "a", "x"), w1 = in_domain(1, "b", "x"),
+               w2 = in_domain(2, "b", "y");
+  const LinkDelay late{{}, milliseconds(5), {}};
+  Rule rule;
+  rule.latency = milliseconds(5);
+  rule.workers = {"w0"};
+  rule.to_workers = {"w1"};
+  EXPECT_EQ(delay_of(rule, w0, w1), late);
+  EXPECT_EQ(delay_of(rule, w0, w2), LinkDelay());
+  rule.to_workers = {"*"};
+  rule.to_host = "b";
+  EXPECT_EQ(delay_of(rule, w0, w2), late);
+  EXPECT_EQ(delay_of(rule, w0, w0), LinkDelay());
+  rule.to_domain = "y";
+  EXPECT_EQ(delay_of(rule, w0, w1), LinkDelay()) << "all that are given must match";
+  EXPECT_EQ(delay_of(rule, w0, w2), late);
+}
+
+TEST(Injection, ARuleForAllMessagesHoldsTheThreadBackWhoeverGetsThem) {
+  Rule rule = of_all();
+  rule.latency = milliseconds(3);
+  EXPECT_EQ(delay_of(rule, kW1, in_domain(2, "b", "")), (LinkDelay{milliseconds(3), {}, {}}));
+  EXPECT_EQ(only(rule).link_delay({}, 0, 1000), milliseconds(3));
+}
+
+TEST(Domains, AProcessIsWhereItIsNamedElseWhereItsHostIs) {
+  const auto domains = parse_domains(R"({"domain": [
+    {"name": "east", "hosts": ["a", "b"], "workers": []},
+    {"name": "west", "hosts": ["c"], "workers": ["w1", "s0"]}]})");
+  ASSERT_TRUE(domains) << domains.error().message;
+  EXPECT_EQ(domains->of({'w', 0}, "b"), "east");
+  EXPECT_EQ(domains->of({'w', 1}, "b"), "west");
+  EXPECT_EQ(domains->of({'s', 0}, "d"), "west");
+  EXPECT_EQ(domains->of({'w', 0}, "d"), "");
+  EXPECT_EQ(parse_domains("{}")->all().size(), 0U) << "a job of an earlier release";
 }
 
 TEST(Injection, HoldsFromItsBeginningUntilItsEnd) {

@@ -123,5 +123,51 @@ TEST(DrillConfig, ADeviceEntryNamesWorkersOrAHostAndASetting) {
   EXPECT_EQ(to_json(*again), to_json(*config));
 }
 
+const std::string kDomains =
+    "[[domain]]\nname = \"east\"\nhosts = [\"a\"]\nworkers = [\"w0\"]\n"
+    "[[domain]]\nname = \"west\"\nworkers = [\"w2\", \"w3\"]\n";
+
+TEST(DrillConfig, DomainsHaveNamesAndEveryProcessIsInOneAtMost) {
+  const auto config = load_text(kJob + kDomains, "j");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->domain.at(0).hosts, std::vector<std::string>{"a"});
+  EXPECT_EQ(config->domain.at(1).name, "west");
+  const auto again = load_text(to_toml(*config), "j");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(to_json(*again), to_json(*config));
+  EXPECT_THAT(problems_of(kJob + replaced(kDomains, "\"west\"", "\"east\"")),
+              HasSubstr("domain[1].name: 'east' is another domain's name"));
+  EXPECT_THAT(problems_of(kJob + replaced(kDomains, "\"west\"", "\"the west\"")),
+              HasSubstr("domain[1].name: 'the west' is no name of a domain"));
+  EXPECT_THAT(problems_of(kJob + replaced(kDomains, "\"w3\"", "\"w0\"")),
+              HasSubstr("domain[1].workers: 'w0' is in a domain already"));
+  EXPECT_THAT(problems_of(kJob + replaced(kDomains, "\"w3\"", "\"w4\"")),
+              HasSubstr("domain[1].workers: 'w4' is no worker of this job: w0 to w3"));
+  EXPECT_THAT(problems_of(kJob + "[[domain]]\nname = \"east\"\n"),
+              HasSubstr("domain[0]: is empty: write hosts"));
+}
+
+TEST(DrillConfig, AnInjectionMayNameToWhomMessagesGo) {
+  const auto rule = [](const std::string& keys) { return kJob + kDomains + "[[inject]]\n" + keys; };
+  const std::string between =
+      "domain = \"east\"\nto_domain = \"west\"\nboth_ways = true\nlatency = \"50ms\"\n";
+  const auto config = load_text(rule(between), "j");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->inject.at(0).to_domain, "west");
+  EXPECT_TRUE(config->inject.at(0).both_ways);
+  const auto again = load_text(to_toml(*config), "j");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(to_json(*again), to_json(*config));
+  EXPECT_THAT(problems_of(rule(replaced(between, "\"west\"", "\"north\""))),
+              HasSubstr("inject[0].to_domain: 'north' is no domain of this job: east, west"));
+  EXPECT_THAT(
+      problems_of(rule(between + "slowdown = 2.0\n")),
+      HasSubstr("inject[0]: names to whom messages go, which is for latency and bandwidth"));
+  EXPECT_THAT(problems_of(rule("domain = \"east\"\nboth_ways = true\nlatency = \"5ms\"\n")),
+              HasSubstr("inject[0].both_ways: is for messages between some"));
+  EXPECT_THAT(problems_of(rule("workers = [\"w0\"]\nto_workers = [\"w9\"]\nlatency = \"5ms\"\n")),
+              HasSubstr("inject[0].to_workers: 'w9' is no worker of this job"));
+}
+
 }  // namespace
 }  // namespace antdt::launcher

@@ -26,15 +26,19 @@ workers = ["w1"]
 slowdown = 3.0
 [[device]]
 class = "a"
+[[domain]]
+name = "east"
+hosts = ["a"]
 )";
 
 // Keys that the jobs above set, or that follow from those.
 const std::set<std::string_view> kWritten = {
-    "job.epochs",   "roles.worker.restart", "roles.server.count",
-    "data.format",  "data.records",         "batch.global",
-    "trainer.sync", "trainer.model",        "emulated.device",
-    "inject",       "inject[].workers",     "inject[].slowdown",
-    "device",       "device[].class"};
+    "job.epochs",    "roles.worker.restart", "roles.server.count",
+    "data.format",   "data.records",         "batch.global",
+    "trainer.sync",  "trainer.model",        "emulated.device",
+    "inject",        "inject[].workers",     "inject[].slowdown",
+    "device",        "device[].class",       "domain",
+    "domain[].name", "domain[].hosts"};
 
 Json json_of(const std::string& text) {
   const auto config = load_text(text, "/x/job.toml");
@@ -84,7 +88,7 @@ TEST(JobKeys, TheConfigurationHasAllKeysOfTheTableAndNoOthers) {
   const std::string job =
       replaced(kServersJob, "[trainer]\n", "[trainer]\nmodel = \"emulated\"\n") + kDrills;
   collect(json_of(job), Json::json_pointer(), values);
-  for (const char* list : {"emulated.device", "inject", "device", "data.columns"}) {
+  for (const char* list : {"emulated.device", "inject", "device", "domain", "data.columns"}) {
     std::string at = "/" + std::string(list);
     std::ranges::replace(at, '.', '/');
     const Json items = values.at(at);
@@ -156,6 +160,7 @@ TEST(OlderJob, ASectionThatCameLaterHasItsDefaults) {
   older.erase("emulated");
   older.erase("inject");
   older.erase("device");
+  older.erase("domain");
   older["roles"].erase("server");
   const auto config = from_json(older.dump());
   ASSERT_TRUE(config) << config.error().message;

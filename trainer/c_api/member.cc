@@ -46,7 +46,11 @@ Result<std::unique_ptr<Member>> Member::open(const Settings& settings) {
         "trainer.collective = \"nccl\" is for programs in C++ that compute on CUDA devices: "
         "libantdt sums what is in the host's memory; use \"auto\"");
   }
-  ANTDT_TRY(auto ring, trainer::collective_options(config, injected.link()));
+  std::string domain;
+  if (connection.in_job) {
+    domain = config.domains.of(connection.client->member().worker, connection.client->host());
+  }
+  ANTDT_TRY(auto ring, trainer::collective_options(config, injected.link(), std::move(domain)));
   const auto make = [ring](std::uint32_t rank, std::uint32_t size) {
     return trainer::prepare_collective(rank, size, ring);
   };

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/clock.h"
+#include "core/drill/injection.h"
 #include "core/os/port_range.h"
 
 namespace antdt::trainer {
@@ -32,12 +33,17 @@ struct CollectiveOptions {
   // Whether members may be connected after the group was formed, which Collective::group() and
   // alltoall_parts() need. The member then listens on its port as long as the group exists.
   bool groups = false;
-  // Fault injection: how much longer a message of `bytes` bytes takes. Called from any thread.
-  std::function<Duration(std::size_t bytes)> send_delay = {};
+  // Fault injection: how much longer a message of `bytes` bytes to the member `rank` takes. Called
+  // from any thread.
+  using SendDelay = std::function<drill::LinkDelay(std::uint32_t rank, std::size_t bytes)>;
+  SendDelay send_delay = {};
   Backend backend = Backend::kTcp;
   // The host of this member in place of own_host_identity(), with which members of one machine
   // stand for members of several. Empty: this machine.
   std::string host = {};
+  // The domain of this member: members of different domains share no memory, as if they were on
+  // different hosts. Without spaces; empty: none.
+  std::string domain = {};
 };
 
 }  // namespace antdt::trainer

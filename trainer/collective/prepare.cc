@@ -107,11 +107,13 @@ class Builder final : public CollectiveBuilder {
   const CollectiveOptions options_;
 };
 
-Result<Local> begin_sharing(const std::string& host, const std::shared_ptr<shm::Bell>& bell) {
-  std::string identity = host;
+Result<Local> begin_sharing(const CollectiveOptions& options,
+                            const std::shared_ptr<shm::Bell>& bell) {
+  std::string identity = options.host;
   if (identity.empty()) {
     ANTDT_TRY(identity, own_host_identity());
   }
+  if (!options.domain.empty()) identity += "/" + options.domain;
   ANTDT_TRY(auto meeting, shm::Meeting::listen(bell));
   return Local{std::move(identity), std::move(meeting)};
 }
@@ -125,7 +127,7 @@ Result<std::unique_ptr<CollectiveBuilder>> prepare_collective(std::uint32_t rank
   ANTDT_TRY(auto bell, shm::Bell::make());
   std::optional<Local> local;
   if (options.backend != Backend::kTcp && size > 1) {
-    auto begun = begin_sharing(options.host, bell);
+    auto begun = begin_sharing(options, bell);
     if (!begun && options.backend == Backend::kShm) {
       return fail(begun.error().kind,
                   "this worker cannot share memory as trainer.collective = \"shm\" asks: {}; set "

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <thread>
 
+#include "core/domain/domains.h"
 #include "core/drill/drill_json.h"
 #include "core/permutation.h"
 
@@ -29,8 +30,11 @@ Result<Injected> Injected::of_job(const Clock& clock, const std::string& config_
   ANTDT_TRY(const auto rules, drill::parse_rules(config_json));
   ANTDT_TRY(const auto traces, drill::read_traces(rules));
   ANTDT_TRY(const std::uint64_t seed, drill::parse_seed(config_json));
-  return Injected(clock, drill::Injection(rules, self, seed, traces), std::move(orders), self, seed,
-                  std::move(throttle));
+  ANTDT_TRY(const Domains domains, parse_domains(config_json));
+  drill::Target there = self;
+  there.domain = domains.of(self.worker, self.host);
+  return Injected(clock, drill::Injection(rules, there, seed, traces), std::move(orders), there,
+                  seed, std::move(throttle));
 }
 
 Injected::Injected(const Clock& clock, drill::Injection rules, Orders orders,

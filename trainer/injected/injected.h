@@ -26,7 +26,8 @@ class Injected {
   // Sets the part of the time for which this process may run from now on.
   using Throttle = std::function<void(double)>;
 
-  // The rules of the job's configuration for `self`. The error (kUsage) says what cannot be read.
+  // The rules of the job's configuration for `self`, whose domain follows from it. The error
+  // (kUsage) says what cannot be read.
   [[nodiscard]] static Result<Injected> of_job(const Clock& clock, const std::string& config_json,
                                                const drill::Target& self, Orders orders,
                                                Throttle throttle);
@@ -46,7 +47,7 @@ class Injected {
   // rules say, or dies.
   void after_compute(MonoTime began, std::uint64_t step, std::uint64_t samples);
   // For the code that sends to other members or to servers.
-  [[nodiscard]] std::shared_ptr<const InjectedLink> link() const { return link_; }
+  [[nodiscard]] std::shared_ptr<InjectedLink> link() const { return link_; }
 
  private:
   struct Running {

@@ -86,7 +86,10 @@ Result<int> work_in_a_collective(const Worker& worker) {
   ANTDT_RETURN_IF_ERROR(worker.maker.options_read());
   data::Prefetcher prefetcher(worker.take());
   ANTDT_TRY(trainer::Injected injected, injected_into(worker));
-  ANTDT_TRY(const auto options, trainer::collective_options(worker.config, injected.link()));
+  ANTDT_TRY(const auto options,
+            trainer::collective_options(
+                worker.config, injected.link(),
+                worker.config.domains.of(worker.client.member().worker, worker.client.host())));
   ANTDT_TRY(auto make_collective, collectives(worker, device.device, options));
   trainer::GenerationGuard guard;
   trainer::MemberDriver::Parts parts{worker.train.reader.get(), worker.eval.reader.get(),
@@ -104,7 +107,10 @@ Result<int> work_in_a_collective(const Worker& worker) {
     parts.sharing->rules.multiple_of = worker.config.multiple_of;
     parts.sharing->ports = options.ports;
     parts.sharing->connect_timeout = options.connect_timeout;
-    parts.sharing->send_delay = options.send_delay;
+    // Its messages stay within a group of neighbours, so only rules for all messages hold for them.
+    parts.sharing->send_delay = [link = injected.link()](std::size_t bytes) {
+      return link->delay(bytes);
+    };
   }
   trainer::MemberDriver member({worker.clock, worker.client, *engine, prefetcher, worker.account,
                                 injected, guard, worker.stop},

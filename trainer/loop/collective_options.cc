@@ -24,12 +24,16 @@ Result<Backend> backend_of(const TrainerConfig& config) {
 }  // namespace
 
 Result<CollectiveOptions> collective_options(const TrainerConfig& config,
-                                             std::shared_ptr<const InjectedLink> link) {
+                                             std::shared_ptr<const InjectedLink> link,
+                                             std::string domain) {
   ANTDT_TRY(auto options, listen_options(config.hosts, config.interface, config.ports));
   options.encrypt = config.encrypt;
   options.groups = config.sync == SyncStrategy::kDsSync;
   ANTDT_TRY(options.backend, backend_of(config));
-  options.send_delay = [link = std::move(link)](std::size_t bytes) { return link->delay(bytes); };
+  options.send_delay = [link = std::move(link)](std::uint32_t rank, std::size_t bytes) {
+    return link->delay(rank, bytes);
+  };
+  options.domain = std::move(domain);
   return options;
 }
 

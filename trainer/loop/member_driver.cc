@@ -160,11 +160,14 @@ Input MemberDriver::perform(const worker::ConnectCollective& effect) {
         machine_.generation())};
   }
   std::vector<MemberAddress> addresses;
+  std::vector<drill::Target> peers;
   for (const wire::RosterMember& member : effect.members) {
     addresses.push_back({member.at, member.sharing});
+    peers.push_back({.worker = member.worker, .host = member.host, .domain = member.domain});
   }
   const GroupKey key{*secret, tools_.client.job(), machine_.generation()};
   const std::string host = host_of(builder_->address().at);
+  tools_.injected.link()->know(std::move(peers));
   auto connected = builder_->connect(addresses, key);
   builder_.reset();
   if (!connected) return worker::group_failed(connected.error());

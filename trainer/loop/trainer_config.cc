@@ -41,8 +41,9 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json) {
   ANTDT_TRY(config.emulation, drill::parse_emulation(config_json));
   ANTDT_TRY(const auto rules, drill::parse_rules(config_json));
   config.slows_links = std::ranges::any_of(rules, [](const drill::Rule& rule) {
-    return rule.latency != Duration{} || rule.bandwidth != 0;
+    return drill::slows_links(rule) && !drill::slows_between_domains(rule);
   });
+  ANTDT_TRY(config.domains, parse_domains(config_json));
   if (config.threads == 0) {
     return fail(ErrorKind::kUsage, "trainer.threads is 0: it must be at least 1");
   }

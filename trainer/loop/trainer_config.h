@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/domain/domains.h"
 #include "core/drill/emulation.h"
 #include "core/result.h"
 #include "core/sync_strategy.h"
@@ -40,7 +41,9 @@ struct TrainerConfig {
   bool encrypt = false;            // encrypt the members' connections
   // What sums gradients: "auto", "tcp", "shm" or "nccl"; a configuration that does not say: "auto".
   std::string collective = "auto";
-  bool slows_links = false;       // whether an [[inject]] of the job does, on any worker
+  // Whether an [[inject]] of the job does, on any worker, and not between domains alone.
+  bool slows_links = false;
+  Domains domains = {};
   bool share_steps = false;       // [control] share_steps
   std::uint32_t multiple_of = 1;  // [batch] multiple_of
   drill::Emulation emulation;     // for the model "emulated"

@@ -49,8 +49,9 @@ void RingGroup::expect(Work& work) {
   membership::MembersExpected expected;
   for (const WorkerProcess& w : parts_.lifecycle.workers()) {
     if (!w.running()) continue;
+    const std::string host = parts_.members.host_name(w.place.host);
     expected.members.push_back(
-        {w.member(), parts_.members.host_name(w.place.host), w.place.host_order});
+        {w.member(), host, w.place.host_order, parts_.config.domains.of(w.place.worker, host)});
   }
   work.then(std::move(expected));
 }

@@ -18,6 +18,7 @@ class DrillChecker {
   DrillChecker(const JobConfig& config, Problems& problems) : c_(config), problems_(problems) {}
 
   void run() {
+    domains();
     for (std::size_t i = 0; i < c_.inject.size(); ++i) {
       injection(fmt::format("inject[{}]", i), c_.inject[i]);
     }
@@ -36,21 +37,91 @@ class DrillChecker {
     const auto id = parse_worker_id(name);
     return id && id->role == 's' && id->index < servers();
   }
-  void workers(const std::string& key, const std::vector<std::string>& names, bool drill) {
+  void workers(const std::string& key, const std::vector<std::string>& names, bool drill,
+               bool receivers = false) {
+    const bool all = drill || receivers;
     std::string others;
     if (drill && servers() > 0) others = fmt::format(", s0 to s{}", servers() - 1);
-    if (drill) others += ", or \"*\"";
+    if (all) others += ", or \"*\"";
     for (const std::string& name : names) {
-      if (is_worker(name) || (drill && (name == "*" || is_server(name)))) continue;
+      if (is_worker(name) || (all && name == "*") || (drill && is_server(name))) continue;
       problems_.add(key, fmt::format("'{}' is no worker of this job: w0 to w{}{}", name,
                                      c_.roles.worker.max - 1, others));
     }
   }
 
+  void domains() {
+    std::set<std::string> names, hosts, ids;
+    for (std::size_t i = 0; i < c_.domain.size(); ++i) {
+      const DomainEntry& domain = c_.domain[i];
+      const std::string key = fmt::format("domain[{}]", i);
+      if (!is_plain_name(domain.name)) {
+        problems_.add(key + ".name",
+                      fmt::format("'{}' is no name of a domain: use 1 to 64 letters, digits, '-', "
+                                  "'_' and '.'",
+                                  domain.name));
+      }
+      if (!names.insert(domain.name).second) {
+        problems_.add(key + ".name", fmt::format("'{}' is another domain's name", domain.name));
+      }
+      if (domain.hosts.empty() && domain.workers.empty()) {
+        problems_.add(key, "is empty: write hosts, as in hosts = [\"a\"], or workers");
+      }
+      for (const std::string& host : domain.hosts) {
+        if (hosts.insert(host).second) continue;
+        problems_.add(key + ".hosts", fmt::format("'{}' is in a domain already", host));
+      }
+      for (const std::string& id : domain.workers) {
+        if (!is_worker(id) && !is_server(id)) workers(key + ".workers", {id}, false);
+        if (ids.insert(id).second) continue;
+        problems_.add(key + ".workers", fmt::format("'{}' is in a domain already", id));
+      }
+    }
+  }
+  void domain_exists(const std::string& key, const std::string& name) {
+    if (name.empty() || std::ranges::find(c_.domain, name, &DomainEntry::name) != c_.domain.end()) {
+      return;
+    }
+    std::vector<std::string> known;
+    for (const DomainEntry& domain : c_.domain) known.push_back(domain.name);
+    problems_.add(key, fmt::format("'{}' is no domain of this job: {}", name,
+                                   known.empty() ? "it has no [[domain]]"
+                                                 : fmt::format("{}", fmt::join(known, ", "))));
+  }
+
+  // A rule about messages to some processes alone.
+  void pair(const std::string& key, const Injection& rule) {
+    const bool has_receivers =
+        !rule.to_workers.empty() || !rule.to_host.empty() || !rule.to_domain.empty();
+    if (rule.both_ways && !has_receivers) {
+      problems_.add(key + ".both_ways",
+                    "is for messages between some: write to_workers, to_host or to_domain");
+    }
+    if (!has_receivers) return;
+    workers(key + ".to_workers", rule.to_workers, false, true);
+    domain_exists(key + ".to_domain", rule.to_domain);
+    const bool others = rule.slowdown != 1 || rule.throttle != 1 || rule.kill ||
+                        rule.delay.count() != 0 || rule.delay_per_sample.count() != 0 ||
+                        rule.data_delay.count() != 0 || !rule.trace.empty();
+    if (others || (rule.latency.count() == 0 && rule.bandwidth == 0)) {
+      problems_.add(key,
+                    "names to whom messages go, which is for latency and bandwidth: write these, "
+                    "and another [[inject]] for what has nothing to do with messages");
+    }
+    if (c_.roles.server.count > 0) {
+      problems_.add(key,
+                    "names to whom messages go, which the links of parameter servers cannot tell "
+                    "apart yet: remove to_workers, to_host and to_domain, so that it slows all "
+                    "messages");
+    }
+  }
+
   void injection(const std::string& key, const Injection& rule) {
     workers(key + ".workers", rule.workers, true);
-    if (rule.workers.empty() && rule.host.empty()) {
-      problems_.add(key, "names nobody: write workers, as in workers = [\"w1\"], or host");
+    domain_exists(key + ".domain", rule.domain);
+    pair(key, rule);
+    if (rule.workers.empty() && rule.host.empty() && rule.domain.empty()) {
+      problems_.add(key, "names nobody: write workers, as in workers = [\"w1\"], host or domain");
     }
     if (rule.until.count() != 0 && rule.until <= rule.from) {
       problems_.add(key + ".until", "must be later than from, or 0 for never");

@@ -1,5 +1,5 @@
-// Rules of [[inject]], [[device]] and [emulated] that the schema cannot express. Pure, except that
-// trace files are read.
+// Rules of [[inject]], [[domain]], [[device]] and [emulated] that the schema cannot express. Pure,
+// except that trace files are read.
 #pragma once
 
 #include "launcher/config/job_config.h"

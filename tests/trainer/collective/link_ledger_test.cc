@@ -132,7 +132,11 @@ TEST_P(Ledgers, AMemberThatWaitedForBytesSaysForWhomAndHowLong) {
 TEST(LinkLedger, ADelayOfWhatIsSentOverTcpIsWaitingForTheReceiver) {
   auto members = connect_all(2, [](std::uint32_t rank) {
     CollectiveOptions options = on_loopback();
-    if (rank == 0) options.send_delay = [](std::size_t) { return milliseconds(25); };
+    if (rank == 0) {
+      options.send_delay = [](std::uint32_t, std::size_t) {
+        return drill::LinkDelay{.held = milliseconds(25)};
+      };
+    }
     return options;
   });
   std::vector<std::byte> bytes(100);

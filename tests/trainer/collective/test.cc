@@ -324,7 +324,11 @@ std::vector<Duration> least_hops(const OptionsOf& options, std::uint32_t size, s
   std::vector<Duration> least(size, Duration::max());
   auto rings = connect_all(size, [&](std::uint32_t rank) {
     CollectiveOptions own = options(rank);
-    if (rank == slow) own.send_delay = [delay](std::size_t) { return delay; };
+    if (rank == slow) {
+      own.send_delay = [delay](std::uint32_t, std::size_t) {
+        return drill::LinkDelay{.held = delay};
+      };
+    }
     return own;
   });
   in_threads(size, [&](std::uint32_t rank) {

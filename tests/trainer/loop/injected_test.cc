@@ -147,5 +147,21 @@ TEST(Injected, TheLeastPartOfTheTimeIsAskedForWhenItChanges) {
   EXPECT_EQ(asked, (std::vector<double>{0.5, 0.25, 0.5}));
 }
 
+TEST(Injected, ADomainIsThatOfTheConfigurationAndMembersAreKnownByRank) {
+  const SteadyClock clock;
+  auto injected = Injected::of_job(clock, R"({"job": {"seed": 1},
+    "domain": [{"name": "east", "hosts": [], "workers": ["w1"]}],
+    "inject": [{"domain": "east", "to_domain": "west", "latency_us": 50000}]})",
+                                   kSelf, {}, {});
+  ASSERT_TRUE(injected) << injected.error().message;
+  injected->training_began();
+  const auto link = injected->link();
+  EXPECT_EQ(link->delay(0, 10), drill::LinkDelay()) << "nobody is known yet";
+  link->know({{{'w', 0}, "a", Attempt{1}, "west"}, {{'w', 1}, "a", Attempt{1}, "east"}});
+  EXPECT_EQ(link->delay(0, 10).latency, milliseconds(50));
+  EXPECT_EQ(link->delay(1, 10), drill::LinkDelay());
+  EXPECT_EQ(link->delay(10), Duration{});
+}
+
 }  // namespace
 }  // namespace antdt::trainer

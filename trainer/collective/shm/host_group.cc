@@ -74,7 +74,7 @@ void HostGroup::copied(std::uint64_t chunk, std::size_t bytes, MonoTime began) {
 
 void HostGroup::staged(std::uint64_t chunk, std::size_t bytes_of_operation,
                        std::size_t bytes_of_chunk) {
-  hold_back_for(bytes_of_chunk);
+  hold_back_for_all(bytes_of_chunk);
   Words& own = mates_->words(self());
   Header& header = own.headers[chunk % kSlots];
   header.operation.store(operation_, std::memory_order_relaxed);
@@ -100,8 +100,13 @@ Status HostGroup::check(std::uint32_t member, std::uint64_t chunk, std::size_t b
 
 void HostGroup::done(std::uint64_t chunk) { mates_->post(mates_->words(self()).done, chunk + 1); }
 
-void HostGroup::hold_back_for(std::size_t bytes) const {
-  if (send_delay_) hold_back(send_delay_(bytes), mates_->aborted());
+void HostGroup::hold_back_for_all(std::size_t bytes) const {
+  if (!send_delay_) return;
+  Duration longest{};
+  for_others([&](std::uint32_t m) {
+    longest = std::max(longest, send_delay_(mates_->rank_of(m), bytes).sum());
+  });
+  hold_back(longest, mates_->aborted());
 }
 
 // ------------------------------------------------------------------- sums
@@ -292,7 +297,9 @@ Status HostGroup::gather(std::span<const std::span<std::byte>> parts) {
 
 Status HostGroup::send(Side side, std::uint32_t to, std::span<const std::byte> bytes) {
   ANTDT_RETURN_IF_ERROR(mates_->alive());
-  hold_back_for(bytes.size());
+  if (send_delay_) {
+    hold_back(send_delay_(mates_->rank_of(to), bytes.size()).sum(), mates_->aborted());
+  }
   const MessageHeader header{bytes.size(), sent_[at(side)].messages++};
   ANTDT_RETURN_IF_ERROR(push(side, to, std::as_bytes(std::span(&header, 1))));
   ANTDT_RETURN_IF_ERROR(push(side, to, bytes));

@@ -26,6 +26,7 @@
 
 #include "core/clock.h"
 #include "core/result.h"
+#include "trainer/collective/options.h"
 #include "trainer/collective/shm/mates.h"
 #include "trainer/collective/shm/shared_memory.h"
 #include "trainer/collective/shm/stores.h"
@@ -34,7 +35,7 @@ namespace antdt::trainer::shm {
 
 class HostGroup {
  public:
-  using SendDelay = std::function<Duration(std::size_t bytes)>;
+  using SendDelay = CollectiveOptions::SendDelay;
 
   HostGroup(std::unique_ptr<Mates> mates, SendDelay send_delay)
       : mates_(std::move(mates)), send_delay_(std::move(send_delay)) {}
@@ -98,7 +99,8 @@ class HostGroup {
   // Whether a member's chunk belongs to this operation, which has so many bytes of that member.
   [[nodiscard]] Status check(std::uint32_t member, std::uint64_t chunk, std::size_t bytes);
   void done(std::uint64_t chunk);
-  void hold_back_for(std::size_t bytes) const;
+  // What is staged is for all others at once, so it takes as long as to the slowest of them.
+  void hold_back_for_all(std::size_t bytes) const;
   [[nodiscard]] Status push(Side side, std::uint32_t to, std::span<const std::byte> bytes);
   [[nodiscard]] Status pull(Side side, std::uint32_t from, std::span<std::byte> bytes);
 

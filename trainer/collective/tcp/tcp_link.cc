@@ -49,8 +49,16 @@ TcpLink::TcpLink(std::uint32_t peer, OwnedFd fd, const LinkKeys* keys)
 
 // -------------------------------------------------------------------- sending
 
-void TcpLink::queue(std::span<const std::byte> bytes) {
-  outgoing_.push_back({{bytes.size(), sent_++}, bytes, 0});
+void TcpLink::queue(std::span<const std::byte> bytes, Duration latency, Duration transfer) {
+  Outgoing& message = outgoing_.emplace_back(Outgoing{{bytes.size(), sent_++}, bytes, 0, {}});
+  if (latency + transfer <= Duration{}) return;
+  taken_until_ = std::max(taken_until_, MonoTime(std::chrono::steady_clock::now())) + transfer;
+  message.not_before = taken_until_ + latency;
+}
+
+Duration TcpLink::held_back_for() const {
+  if (outgoing_.empty() || outgoing_.front().not_before == MonoTime{}) return {};
+  return std::max(Duration{}, outgoing_.front().not_before - std::chrono::steady_clock::now());
 }
 
 Status TcpLink::write() { return sealed_ ? write_sealed() : write_plain(); }
@@ -68,7 +76,7 @@ Result<bool> TcpLink::write_some(std::span<const std::byte> head, std::span<cons
 }
 
 Status TcpLink::write_plain() {
-  while (!outgoing_.empty()) {
+  while (!outgoing_.empty() && held_back_for() == Duration{}) {
     Outgoing& o = outgoing_.front();
     ANTDT_TRY(const bool moved, write_some(bytes_of(o.header), o.bytes, o.done));
     if (!moved) return {};
@@ -79,7 +87,7 @@ Status TcpLink::write_plain() {
 
 // A piece is sealed when the previous one has been sent, so memory for one is enough.
 Status TcpLink::write_sealed() {
-  while (!outgoing_.empty()) {
+  while (!outgoing_.empty() && held_back_for() == Duration{}) {
     if (sealed_->piece.empty()) seal_next_piece(outgoing_.front());
     ANTDT_TRY(const bool moved, write_some(sealed_->piece, {}, sealed_->sent));
     if (!moved) return {};

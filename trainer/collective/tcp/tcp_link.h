@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/crypto/seal.h"
 #include "core/os/owned_fd.h"
 #include "core/result.h"
@@ -37,10 +38,14 @@ class TcpLink {
   [[nodiscard]] std::uint32_t peer() const { return peer_; }
   [[nodiscard]] int fd() const { return fd_.get(); }
 
-  // The bytes must stay valid until waits_to_write() is false.
-  void queue(std::span<const std::byte> bytes);
+  // The bytes must stay valid until waits_to_write() is false. Fault injection: as on a link that
+  // is `latency` long and takes no other message for the time of `transfer`; the message is kept
+  // here until it has arrived at the far end of it.
+  void queue(std::span<const std::byte> bytes, Duration latency = {}, Duration transfer = {});
   [[nodiscard]] bool waits_to_write() const { return !outgoing_.empty(); }
-  // Sends what the kernel accepts now. kIo.
+  // How much longer the next message is kept; 0: it is not, or there is none.
+  [[nodiscard]] Duration held_back_for() const;
+  // Sends what the kernel accepts now and is not kept. kIo.
   [[nodiscard]] Status write();
 
   // Expects the next message, of exactly this size. Call read() until it returns true, which it
@@ -57,6 +62,7 @@ class TcpLink {
     Header header;
     std::span<const std::byte> bytes;
     std::size_t done = 0;  // plain: bytes including the header; sealed: bytes of the message
+    MonoTime not_before{};
   };
   // What is sent before the bytes: for a message's first piece, that includes the header.
   static constexpr std::size_t kPrefixBytes = sizeof(Header) + crypto::kSealBytes;
@@ -84,6 +90,7 @@ class TcpLink {
   OwnedFd fd_;
   std::optional<Sealed> sealed_;
   std::deque<Outgoing> outgoing_;
+  MonoTime taken_until_{};  // fault injection: when the link takes the next message
   std::uint64_t sent_ = 0;
   // The buffer of the message that is arriving.
   std::span<std::byte> into_;

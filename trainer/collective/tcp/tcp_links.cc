@@ -147,16 +147,16 @@ TcpLink& TcpLinks::link_to(std::uint32_t peer) {
 
 Status TcpLinks::send(std::uint32_t to, std::span<const std::byte> bytes) {
   ANTDT_RETURN_IF_ERROR(alive());
-  if (send_delay_) {
-    if (const Duration delay = send_delay_(bytes.size()); delay > Duration{}) {
-      const MonoTime began = std::chrono::steady_clock::now();
-      hold_back(delay, aborted_);
-      ledger_->waited(to, std::chrono::steady_clock::now() - began);
-    }
+  drill::LinkDelay delay;
+  if (send_delay_) delay = send_delay_(to, bytes.size());
+  if (delay.held > Duration{}) {
+    const MonoTime began = std::chrono::steady_clock::now();
+    hold_back(delay.held, aborted_);
+    ledger_->waited(to, std::chrono::steady_clock::now() - began);
   }
   TcpLink& link = link_to(to);
   ledger_->sent(to, bytes.size());
-  link.queue(bytes);
+  link.queue(bytes, delay.latency, delay.transfer);
   return write(link);
 }
 
@@ -199,13 +199,17 @@ Status TcpLinks::wait(const TcpLink* reading, std::uint32_t peer) {
 
 Status TcpLinks::poll_once(const TcpLink* reading) {
   polled_.assign(1, {wake_.get(), POLLIN, 0});
+  Duration timeout = operation_timeout_;
   for (const TcpLink& link : links_) {
-    const int events = (&link == reading ? POLLIN : 0) | (link.waits_to_write() ? POLLOUT : 0);
+    const Duration late = link.held_back_for();
+    if (late > Duration{}) timeout = std::min(timeout, late);
+    const bool writes = link.waits_to_write() && late == Duration{};
+    const int events = (&link == reading ? POLLIN : 0) | (writes ? POLLOUT : 0);
     if (events != 0) polled_.push_back({link.fd(), static_cast<short>(events), 0});
   }
-  const int ready = poll(polled_.data(), polled_.size(), to_poll_ms(operation_timeout_));
+  const int ready = poll(polled_.data(), polled_.size(), to_poll_ms(timeout));
   if (ready < 0 && errno != EINTR) return die("waiting: " + text_of(errno));
-  if (ready == 0) {
+  if (ready == 0 && timeout == operation_timeout_) {
     return die(fmt::format("nothing came for {:.0f} s", to_seconds(operation_timeout_)));
   }
   ANTDT_RETURN_IF_ERROR(alive());

@@ -98,7 +98,7 @@ class TcpLinks {
   const bool groups_;
   const Duration connect_timeout_;
   const Duration operation_timeout_;
-  const std::function<Duration(std::size_t)> send_delay_;
+  const CollectiveOptions::SendDelay send_delay_;
   std::atomic<bool> aborted_ = false;
   OwnedFd wake_;  // readable after an abort
   OwnedFd listener_;

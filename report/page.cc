@@ -162,6 +162,7 @@ std::string run_section(const RunView& run, int level) {
   }
   out += marked_list(run);
   out += table_section("Where the workers' time went", run.bill);
+  out += table_section("What the workers exchanged", run.traffic);
   out += table_section("What the run could have been", run.what_if);
   if (run.summary.empty()) return out + "<p class=\"note\">It has not ended.</p>\n";
   out += "<details open=\"\"><summary>Summary</summary>\n<pre>";

@@ -41,11 +41,12 @@ struct RunView {
   double width_s = 1;  // time span of a point; a longer distance is a gap
   std::vector<launcher::EventView> events;
   TableView bill;     // bill.h; without rows: the run has not ended
+  TableView traffic;  // what its workers exchanged; without rows: nothing, or not known
   TableView what_if;  // what it could have been; without rows: not known
 };
 // Each worker's batch and speed over time, with numbered marks for actions and failures, a list of
-// these by their numbers, the bill, what the run could have been, and the summary. `level`: level
-// of the heading, 1 to 3.
+// these by their numbers, the bill, what was exchanged, what the run could have been, and the
+// summary. `level`: level of the heading, 1 to 3.
 [[nodiscard]] std::string run_section(const RunView& run, int level);
 
 }  // namespace antdt::page

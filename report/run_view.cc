@@ -61,6 +61,10 @@ Result<shard_server::Series> series_of(const std::string& run_dir) {
   return shard_server::read_series(history);
 }
 
+std::string megabytes(std::uint64_t bytes) {
+  return fmt::format("{:.2f}", static_cast<double>(bytes) / 1e6);
+}
+
 bool has_summary(const std::string& run_dir) {
   std::error_code ignored;
   return fs::exists(run_dir + "/summary.json", ignored);
@@ -71,6 +75,35 @@ Result<report::Bill> bill_from(const std::string& run_dir, const report::Summary
   ANTDT_TRY(const launcher::JobConfig config, launcher::load_effective(run_dir));
   const auto sync = by_name<SyncStrategy>(config.trainer.sync);
   return report::bill_of(summary, series, sync.value_or(SyncStrategy::kAllReduce));
+}
+
+// "a", "a (east)" or "domain east".
+std::string place_of(const std::string& host, const std::string& domain) {
+  if (domain.empty()) return host.empty() ? "further hosts" : host;
+  return host.empty() ? "domain " + domain : fmt::format("{} ({})", host, domain);
+}
+
+page::TableView table_of(const report::Traffic& t) {
+  page::TableView view;
+  view.above.push_back(
+      fmt::format("MB sent: gradients {}, parameters {}, slots {}, healing {}, other {}",
+                  megabytes(t.gradients_bytes), megabytes(t.parameters_bytes),
+                  megabytes(t.slots_bytes), megabytes(t.healing_bytes), megabytes(t.other_bytes)));
+  view.header = {"from", "to", "sent MB#", "received MB#", "waited s#"};
+  view.above.push_back(
+      fmt::format("MB of these through shared memory: {}", megabytes(t.shared_memory_bytes)));
+  if (t.hosts_left_out > 0) {
+    view.above.push_back(
+        fmt::format("{} more pairs of hosts exchanged less than these", t.hosts_left_out));
+  }
+  for (const auto* list : {&t.domains, &t.hosts}) {
+    for (const report::TrafficBetween& link : *list) {
+      view.rows.push_back({place_of(link.from, link.from_domain), place_of(link.to, link.to_domain),
+                           megabytes(link.sent_bytes), megabytes(link.received_bytes),
+                           fmt::format("{:.1f}", link.waited_seconds)});
+    }
+  }
+  return view;
 }
 
 }  // namespace
@@ -87,6 +120,7 @@ Result<page::RunView> read_run_view(const std::string& run_dir, const std::strin
   view.summary = launcher::summary_lines(summary);
   ANTDT_TRY(const report::Bill bill, bill_from(run_dir, summary, series));
   report::BillTable table = report::table_of(bill);
+  if (summary.traffic) view.traffic = table_of(*summary.traffic);
   view.bill = {std::move(table.sums), std::move(table.header), std::move(table.rows), {}};
   return view;
 }

@@ -28,6 +28,7 @@ void ReportSums::add(const ProcessKey& key, const wire::Report& report, Duration
   sum.report.samples_total = report.samples_total;
   sum.report.samples_of_others = report.samples_of_others;
   sum.report.account = report.account;
+  if (!report.traffic.hosts.empty()) sum.report.traffic = report.traffic;
   sum.report.step = report.step;
   sum.report.activity = report.activity;
   sum.report.io = report.io;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/wire/message.h"
 
@@ -51,6 +52,47 @@ struct TableSums {
   }
 };
 
+// What a worker on one host exchanged with the workers on another one, or on its own, that are in
+// one domain.
+struct HostTraffic {
+  std::string from;  // names of the hosts
+  std::string to;    // "": further hosts
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t received_bytes = 0;
+  std::uint64_t waited_us = 0;  // for bytes from there, or until bytes could be sent there
+  std::string from_domain = {};
+  std::string to_domain = {};
+  ANTDT_PART {
+    v("from", m.from);
+    v("to", m.to);
+    v("sent_bytes", m.sent_bytes);
+    v("received_bytes", m.received_bytes);
+    v("waited_us", m.waited_us);
+    v("from_domain", m.from_domain);
+    v("to_domain", m.to_domain);
+  }
+};
+
+// What a worker sent in collectives, in bytes since its process started, by what it was sent for
+// (trainer/collective/link_ledger.h), and what it exchanged by hosts.
+struct TrafficSums {
+  std::uint64_t gradients = 0, parameters = 0, slots = 0, healing = 0, other = 0;
+  std::vector<HostTraffic> hosts;
+  std::uint64_t in_memory = 0;  // of these: through the memory that the members of a host share
+  [[nodiscard]] std::uint64_t bytes() const {
+    return gradients + parameters + slots + healing + other;
+  }
+  ANTDT_PART {
+    v("gradients", m.gradients);
+    v("parameters", m.parameters);
+    v("slots", m.slots);
+    v("healing", m.healing);
+    v("other", m.other);
+    v("hosts", m.hosts);
+    v("in_memory", m.in_memory);
+  }
+};
+
 // What a worker measured of the batches since its last report. One-way. Speed is samples / (data_us
 // + compute_us), never step time. The round-trip time of its link is measured separately, because a
 // batch also waits for other workers' links.
@@ -89,6 +131,8 @@ struct Report {
   TableSums table_sums = {};  // by this attempt so far
   // Of samples_total: those of other workers' parts, which this one computed in shared steps.
   std::uint64_t samples_of_others = 0;
+  // So far; empty in most reports, since once a second is enough.
+  TrafficSums traffic = {};
   ANTDT_MESSAGE("report") {
     v("batches", m.batches);
     v("samples", m.samples);
@@ -111,6 +155,7 @@ struct Report {
     v("max_micro_batch", m.max_micro_batch);
     v("table_sums", m.table_sums);
     v("samples_of_others", m.samples_of_others);
+    v("traffic", m.traffic);
   }
 };
 
@@ -131,12 +176,14 @@ struct Bye {
   std::string error;  // not empty: why it gives up
   TableSums table_sums = {};
   std::uint64_t samples_of_others = 0;  // as in Report
+  TrafficSums traffic = {};
   ANTDT_MESSAGE("bye") {
     v("samples_total", m.samples_total);
     v("account", m.account);
     v("error", m.error);
     v("table_sums", m.table_sums);
     v("samples_of_others", m.samples_of_others);
+    v("traffic", m.traffic);
   }
 };
 

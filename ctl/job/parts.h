@@ -16,6 +16,7 @@
 #include "ctl/job/group/servers_group.h"
 #include "ctl/job/observers/run_history.h"
 #include "ctl/job/observers/server_stats.h"
+#include "ctl/job/observers/traffic_totals.h"
 #include "ctl/job/observers/training_series.h"
 #include "ctl/job/observers/verdict_watch.h"
 #include "ctl/job/observers/worker_times.h"
@@ -85,6 +86,7 @@ struct Parts {
   // Observers are shown what happens. No decision depends on them.
   TrainingSeries series;
   WorkerTimes times;
+  TrafficTotals traffic;
   ServerStats server_stats;
   RunHistory history;
   VerdictWatch verdicts;

@@ -237,6 +237,7 @@ report::Status status_of(const JobReport& r) {
   add_traced(out, r);
   out.servers_count = r.servers_count;
   out.servers_wanted = r.servers_wanted;
+  out.traffic = r.traffic;
   if (r.outcome) {
     out.outcome = report::Ending{std::string(name_of(r.outcome->state)), r.outcome->code};
   }
@@ -296,6 +297,7 @@ report::Summary summary_of(const JobReport& r) {
   out.skipped_by_program = skipped_of(r.totals);
   add_epochs(out, r);
   add_workers(out, r);
+  out.traffic = r.traffic;
   add_servers(out, r.servers);
   add_traced(out, r);
   return out;

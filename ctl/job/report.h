@@ -11,6 +11,7 @@
 #include "core/delivery.h"
 #include "core/ids.h"
 #include "core/job_states.h"
+#include "core/report/traffic.h"
 #include "core/wire/device/device_messages.h"
 #include "core/wire/ps_messages.h"
 #include "core/wire/worker_messages.h"
@@ -124,6 +125,7 @@ struct JobReport {
   JobState state{};
   Generation generation;
   std::string collective = {};  // what carries the bytes between its members; empty: not known
+  std::optional<report::Traffic> traffic = {};  // what workers exchanged in collectives
   Lineage lineage;
   Incarnation incarnation;
   std::uint32_t epoch = 0;  // the present epoch, from 0

@@ -223,6 +223,7 @@ JobReport report_of(const Parts& parts) {
   r.generation = parts.group.generation();
   r.lineage = parts.membership.lineage();
   r.collective = parts.membership.collective();
+  r.traffic = parts.traffic.report();
   r.incarnation = parts.config.incarnation;
   r.epochs = epochs;
   r.epoch = std::min(phase.epoch.value, epochs > 0 ? epochs - 1 : 0);

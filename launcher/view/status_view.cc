@@ -161,10 +161,32 @@ bool is_notable(const EventView& event) {
   return std::ranges::find(kQuiet, event.kind) == std::end(kQuiet);
 }
 
+std::string link_line(const std::optional<report::Traffic>& traffic) {
+  if (!traffic) return {};
+  const bool by_domain = !traffic->domains.empty();
+  const report::TrafficBetween* worst = nullptr;
+  for (const report::TrafficBetween& t : by_domain ? traffic->domains : traffic->hosts) {
+    if (by_domain ? t.from_domain == t.to_domain : t.from == t.to) continue;
+    if (worst == nullptr || t.waited_seconds > worst->waited_seconds) worst = &t;
+  }
+  if (worst == nullptr) return {};
+  const auto place = [&](const std::string& host, const std::string& domain) {
+    if (!by_domain) return "on " + (host.empty() ? "further hosts" : host);
+    return domain.empty() ? std::string("in no domain") : "in " + domain;
+  };
+  return fmt::format(
+      "longest wait between {}: workers {} waited {} for workers {}, from which {} "
+      "MB came",
+      by_domain ? "domains" : "hosts", place(worst->from, worst->from_domain),
+      clock_text(worst->waited_seconds), place(worst->to, worst->to_domain),
+      grouped(worst->received_bytes / 1'000'000));
+}
+
 std::vector<std::string> live_block(const report::Status& s, const std::vector<EventView>& events,
                                     std::size_t width) {
   std::vector<std::string> lines = {progress_line(s)};
   if (!s.collective.empty()) lines.push_back("collective: " + s.collective);
+  if (auto line = link_line(s.traffic); !line.empty()) lines.push_back(std::move(line));
   if (!s.message.empty()) lines.push_back(s.message);
   if (!s.waiting_for.empty()) lines.push_back("waiting for " + s.waiting_for);
   if (!s.solution_trouble.empty()) lines.push_back("nobody decides: " + s.solution_trouble);

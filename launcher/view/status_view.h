@@ -45,6 +45,10 @@ struct EventView {
 // Whether the event is printed without a terminal, too.
 [[nodiscard]] bool is_notable(const EventView& event);
 
+// For which other host, or domain if there are any, workers waited longest; "" if they exchanged
+// nothing with another one, or if nothing is known of it.
+[[nodiscard]] std::string link_line(const std::optional<report::Traffic>& traffic);
+
 // The whole view for a terminal of `width` columns; `events` are the last few.
 [[nodiscard]] std::vector<std::string> live_block(const report::Status& status,
                                                   const std::vector<EventView>& events,

@@ -111,6 +111,7 @@ void add_servers(const report::Summary& s, Lines& lines) {
 // Each member counts the steps in which it took part, so the member of most steps speaks for all.
 void add_collective(const report::Summary& s, Lines& lines) {
   if (!s.collective.empty()) lines.push_back("collective: " + s.collective);
+  if (auto line = link_line(s.traffic); !line.empty()) lines.push_back(std::move(line));
   const auto steps = [](const report::WorkerSummary& w) {
     return w.embedding_steps ? w.embedding_steps->rows + w.embedding_steps->whole_table : 0;
   };

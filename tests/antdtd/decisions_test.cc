@@ -368,6 +368,19 @@ TEST(ReportSums, CountsAddUpAndTotalsAreTheLatest) {
   EXPECT_TRUE(sums.take_due(kNow + seconds(5), yes).empty());
 }
 
+TEST(ReportSums, WhatWasExchangedIsWhatTheLatestReportThatToldItSaid) {
+  ReportSums sums;
+  for (const std::uint64_t bytes : {70U, 90U}) {
+    wire::Report told = report(1, 10);
+    told.traffic = {.slots = bytes, .hosts = {{"a", "b", bytes, 0, 0}}};
+    sums.add(kKey, told, seconds(1), kNow);
+    sums.add(kKey, report(1, 20), seconds(1), kNow);  // tells nothing of it
+  }
+  const auto due = sums.take(kKey, kNow);
+  ASSERT_TRUE(due);
+  EXPECT_EQ(due->metrics.sum.traffic.slots, 90U);
+}
+
 TEST(ReportSums, TheLeastHopTimeIsKeptAndReportsWithoutHopsChangeNothing) {
   ReportSums sums;
   wire::Report with = report(1, 1);

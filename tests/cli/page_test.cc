@@ -131,10 +131,12 @@ TEST(PageTest, TheBillAndWhatTheRunCouldHaveBeenAreTables) {
   RunView run = a_run();
   EXPECT_FALSE(has(run_section(run, 1), "time went"));
   run.bill = {{"lost: 1 h"}, {"lost h#", "culprit"}, {{"0.5", "w<3"}}, {}};
+  run.traffic = {{"MB sent: 7"}, {"from", "to"}, {{"host-1", "host<2"}}, {}};
   run.what_if = {{}, {}, {}, {"it cannot be simulated"}};
   const std::string html = run_section(run, 1);
   EXPECT_TRUE(has(html, "<p>lost: 1 h</p>\n<table>"));
   EXPECT_TRUE(has(html, "<td class=\"n\">0.5</td><td>w&lt;3</td>"));
+  EXPECT_TRUE(has(html, "<td>host-1</td><td>host&lt;2</td>"));
   EXPECT_TRUE(has(html, "What the run could have been"));
   EXPECT_TRUE(has(html, "<p>it cannot be simulated</p>"));
 }

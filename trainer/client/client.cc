@@ -387,6 +387,10 @@ void Client::set_io(Io io) {
   const std::lock_guard lock(state_->mutex);
   state_->core.set_io(std::move(io));
 }
+void Client::set_traffic(wire::TrafficSums traffic) {
+  const std::lock_guard lock(state_->mutex);
+  state_->core.set_traffic(std::move(traffic));
+}
 void Client::checkpoint_begun(const wire::CheckpointBegun& begun) { state_->apply(begun); }
 void Client::progress(const wire::Progress& progress) { state_->apply(progress); }
 void Client::checkpoint_written(const wire::CheckpointWritten& written) { state_->apply(written); }

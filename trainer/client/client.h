@@ -197,6 +197,8 @@ class Client {
   void set_throttle(double share);
   // What is read or written from now on, on whatever thread; sent with the reports.
   void set_io(Io io);
+  // What this process exchanged in collectives so far; sent with a report each second.
+  void set_traffic(wire::TrafficSums traffic);
   // The most records of a micro-batch that fit the device's memory; 0: not known.
   void set_max_micro_batch(std::uint32_t records);
   // How this process summed the gradient of an embedding table so far.
@@ -206,7 +208,8 @@ class Client {
   void checkpoint_written(const wire::CheckpointWritten& written);
 
   // The last message of this worker. Waits up to a second until everything before it has been sent;
-  // samples_total and account are filled in if they are 0, table_sums as set_table_sums() said.
+  // samples_total and account are filled in if they are 0, table_sums and traffic as
+  // set_table_sums() and set_traffic() said.
   void bye(wire::Bye bye);
 
   // The part of the conversation that is about a traced script. It ends with this client.

@@ -100,6 +100,7 @@ class ClientCore {
   // reads or writes that may take long; the part of the time for which this process may run.
   void set_activity(const char* activity) { reports_.set_activity(activity); }
   void set_io(Io io) { reports_.set_io(std::move(io)); }
+  void set_traffic(wire::TrafficSums traffic) { reports_.set_traffic(std::move(traffic)); }
   void set_max_micro_batch(std::uint32_t records) { reports_.set_max_micro_batch(records); }
   void set_table_sums(const wire::TableSums& sums) { reports_.set_table_sums(sums); }
   void set_throttle(double share) { reports_.set_throttle(share); }

@@ -83,6 +83,11 @@ void Reports::send_report(Generation current, MonoTime now, Effects& out) {
   report_.io_path = io_.path;
   report_.io_done_bytes = io_.done_bytes;
   report_.io_total_bytes = io_.total_bytes;
+  const auto lines = static_cast<std::int64_t>(traffic_.hosts.size());
+  if (!traffic_sent_at_ || now >= *traffic_sent_at_ + kTrafficEvery + lines * kTrafficEveryMore) {
+    report_.traffic = traffic_;
+    traffic_sent_at_ = now;
+  }
   report_.throttle_permille = throttle_permille_;
   report_.max_micro_batch = max_micro_batch_;
   report_.table_sums = table_sums_;
@@ -102,6 +107,7 @@ wire::Bye Reports::end(wire::Bye last, Generation current, ShardFeed& feed, Mono
   last.samples_of_others = samples_of_others_;
   if (last.account.startup == 0 && last.account.compute == 0) last.account = account_;
   last.table_sums = table_sums_;
+  last.traffic = traffic_;
   return last;
 }
 

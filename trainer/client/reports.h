@@ -20,6 +20,10 @@ namespace antdt::client {
 class Reports {
  public:
   static constexpr Duration kReportEvery = std::chrono::milliseconds(50);
+  // How often traffic is told, and how much later for each of its lines: the job daemon of 1,000
+  // workers hears at most 20,000 lines a second.
+  static constexpr Duration kTrafficEvery = std::chrono::milliseconds(950);
+  static constexpr Duration kTrafficEveryMore = std::chrono::milliseconds(50);
   static constexpr Duration kPulseEvery = std::chrono::seconds(1);
 
   // The worker was welcomed, so its regular reports begin, if they have not begun.
@@ -42,6 +46,7 @@ class Reports {
   void set_step(Step step) { step_ = step; }  // the last step that the training thread reported
   void set_activity(const char* activity) { activity_ = activity; }
   void set_io(Io io) { io_ = std::move(io); }
+  void set_traffic(wire::TrafficSums traffic) { traffic_ = std::move(traffic); }
   void set_max_micro_batch(std::uint32_t records) { max_micro_batch_ = records; }
   void set_table_sums(const wire::TableSums& sums) { table_sums_ = sums; }
   void set_throttle(double share) {
@@ -66,6 +71,8 @@ class Reports {
   Step step_;
   const char* activity_ = "startup";
   Io io_;
+  wire::TrafficSums traffic_;
+  std::optional<MonoTime> traffic_sent_at_;
   std::uint32_t throttle_permille_ = 0;
   std::uint32_t max_micro_batch_ = 0;
   wire::TableSums table_sums_;

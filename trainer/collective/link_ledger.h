@@ -37,7 +37,8 @@ class LinkLedger {
     std::uint64_t sent_bytes = 0;  // of tensors and messages, without what carries them
     std::uint64_t received_bytes = 0;
     // For bytes from the peer, or until its connection took bytes; in shared memory, asleep until
-    // it had done what was awaited. A drill's delay of what is sent over tcp is such a time, too.
+    // it had done what was awaited. If a drill holds a member back before it sends, that counts,
+    // too.
     Duration waited{};
     bool operator==(const Link&) const = default;
   };
@@ -55,12 +56,19 @@ class LinkLedger {
     return sent_by_traffic_[static_cast<std::size_t>(traffic)];
   }
 
+  // Of these: through memory that this member shares with others.
+  [[nodiscard]] std::uint64_t sent_in_memory() const { return sent_in_memory_; }
+
   // The following are called by the thread that uses the collective.
   [[nodiscard]] Traffic traffic() const { return traffic_; }
   void set_traffic(Traffic traffic) { traffic_ = traffic; }
   void sent(std::uint32_t peer, std::size_t bytes) {
     add(links_[peer].sent, bytes);
     add(sent_by_traffic_[static_cast<std::size_t>(traffic_)], bytes);
+  }
+  void sent_in_memory(std::uint32_t peer, std::size_t bytes) {
+    sent(peer, bytes);
+    add(sent_in_memory_, bytes);
   }
   void received(std::uint32_t peer, std::size_t bytes) { add(links_[peer].received, bytes); }
   void waited(std::uint32_t peer, Duration d) {
@@ -82,6 +90,7 @@ class LinkLedger {
   const std::uint32_t members_;
   const std::unique_ptr<Counters[]> links_;  // by rank
   std::array<Counter, kTraffics> sent_by_traffic_{};
+  Counter sent_in_memory_ = 0;
   Traffic traffic_ = Traffic::kGradients;
 };
 

@@ -24,6 +24,7 @@ using worker::TimeUse;
 
 // How soon a member that waits for the job daemon notices that its generation is over.
 constexpr Duration kSkipsTurn = std::chrono::milliseconds(20);
+constexpr Duration kTrafficEvery = std::chrono::seconds(1);
 
 worker::WorkerConfig config_of(const Tools& tools, const MemberDriver::Parts& parts) {
   worker::WorkerConfig config;
@@ -65,6 +66,7 @@ Result<int> MemberDriver::run() {
   auto code = live();
   tools_.prefetcher.stop();
   writer_.give_up("its writer leaves the job");
+  report_traffic();
   if (code) tools_.client.bye({0, tools_.account.seconds(), {}});
   return code;
 }
@@ -82,6 +84,11 @@ Result<int> MemberDriver::live() {
     tell(heard());
     if (!machine_.ended()) tell(std::move(*answer));
   }
+}
+
+void MemberDriver::report_traffic() {
+  tools_.client.set_traffic(traffic_.sums());
+  traffic_told_at_ = tools_.clock.now();
 }
 
 void MemberDriver::tell(Input input) { machine_.step(input, tools_.clock.now(), wanted_); }
@@ -138,6 +145,8 @@ void MemberDriver::perform(const worker::LeaveCollective& effect) {
   share_link_.reset();
   groups_.clear();
   collective_.reset();
+  traffic_.end();
+  report_traffic();
   builder_.reset();
 }
 
@@ -160,9 +169,11 @@ Input MemberDriver::perform(const worker::ConnectCollective& effect) {
         machine_.generation())};
   }
   std::vector<MemberAddress> addresses;
+  std::vector<TrafficAccount::Place> places;
   std::vector<drill::Target> peers;
   for (const wire::RosterMember& member : effect.members) {
     addresses.push_back({member.at, member.sharing});
+    places.push_back({member.host, member.domain});
     peers.push_back({.worker = member.worker, .host = member.host, .domain = member.domain});
   }
   const GroupKey key{*secret, tools_.client.job(), machine_.generation()};
@@ -173,6 +184,7 @@ Input MemberDriver::perform(const worker::ConnectCollective& effect) {
   if (!connected) return worker::group_failed(connected.error());
   collective_ = std::move(*connected);
   tools_.guard.hold(collective_);
+  traffic_.begin(collective_->ledger(), collective_->rank(), places);
   const Status sharing = connect_sharing(host, key);
   if (!sharing) return worker::group_failed(sharing.error());
   const std::string collective =
@@ -210,6 +222,7 @@ Input MemberDriver::perform(const worker::ReadState& effect) {
 }
 
 Input MemberDriver::perform(const worker::CompareStates& effect) {
+  const CountedAs healing(collective_->ledger(), Traffic::kHealing);
   auto slots = compare_states(*collective_, tools_.engine, effect);
   if (!slots) return worker::group_failed(slots.error());
   return worker::StatesCompared{std::move(*slots)};
@@ -226,6 +239,7 @@ Input MemberDriver::perform(const worker::Consolidate& effect) {
 }
 
 Input MemberDriver::perform(const worker::PassState& effect) {
+  const CountedAs healing(collective_->ledger(), Traffic::kHealing);
   auto meta = pass_state(*collective_, tools_.engine, effect,
                          [this](std::uint64_t bytes, std::uint64_t of_all) {
                            tools_.client.set_io({"receiving the state", {}, bytes, of_all});
@@ -241,6 +255,7 @@ Input MemberDriver::perform(const worker::HashState& effect) {
       });
   if (!writer_.busy()) tools_.client.set_io({});
   if (!effect.settles) return worker::StateHashed{hash};
+  const CountedAs healing(collective_->ledger(), Traffic::kHealing);
   const auto settled = settle_differences(*collective_, tools_.engine, effect.step, hash);
   if (!settled) return worker::group_failed(settled.error());
   return worker::StateHashed{settled->hash, settled->replaced};
@@ -349,6 +364,8 @@ Input MemberDriver::perform(const worker::AwaitSkipsTold&) {
 }
 
 Input MemberDriver::perform(const worker::GatherSlots& effect) {
+  if (tools_.clock.now() - traffic_told_at_ >= kTrafficEvery) report_traffic();
+  const CountedAs slots(collective_->ledger(), Traffic::kSlots);
   const worker::StepSlotBytes mine = encode(effect.mine);
   std::vector<std::byte> all(mine.size() * collective_->size());
   const Status gathered = collective_->allgather(mine, all);
@@ -368,6 +385,7 @@ Input MemberDriver::perform(const worker::TakePlan& effect) {
 }
 
 Input MemberDriver::perform(const worker::MeasureHop&) {
+  const CountedAs other(collective_->ledger(), Traffic::kOther);
   auto hop = collective_->measure_hop();
   if (!hop) return worker::group_failed(hop.error());
   return worker::HopMeasured{*hop};

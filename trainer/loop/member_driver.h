@@ -20,6 +20,7 @@
 #include "trainer/loop/state/checkpoint_writer.h"
 #include "trainer/loop/state/saves.h"
 #include "trainer/loop/tools.h"
+#include "trainer/loop/traffic_account.h"
 #include "trainer/worker/member/member_machine.h"
 
 namespace antdt::trainer {
@@ -57,6 +58,7 @@ class MemberDriver {
  private:
   [[nodiscard]] Result<int> live();
   void tell(worker::Input input);
+  void report_traffic();
   [[nodiscard]] worker::Heard heard() const;
   [[nodiscard]] worker::Input next_order();
   // Carries out the pending effects; returns the result of the operation among them, if there was
@@ -119,6 +121,8 @@ class MemberDriver {
   data::Batch part_;
   std::uint32_t in_group_ = 0;  // its index among the members with which it shares
   HandedRun handed_;
+  TrafficAccount traffic_;
+  MonoTime traffic_told_at_{};
   Saves saves_;
   CheckpointWriter writer_;  // the last member, because its thread uses what is above
 };

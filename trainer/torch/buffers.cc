@@ -85,6 +85,7 @@ Status Buffers::reduce(Collective& collective, double weight) {
     const torch::Tensor row = change.contiguous();
     std::copy_n(row.data_ptr<double>(), count, sums_.begin() + static_cast<std::ptrdiff_t>(first));
   }
+  const CountedAs parameters(collective.ledger(), Traffic::kParameters);
   Status status = collective.allreduce_sum(std::span(sums_));
   if (!status) sums_.clear();
   return status;

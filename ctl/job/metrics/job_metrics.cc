@@ -98,6 +98,37 @@ void add_hosts(const JobReport& r, Families& out) {
   }
 }
 
+metrics::Labels pair_labels(const report::TrafficBetween& t) {
+  return {
+      {"from", t.from}, {"from_domain", t.from_domain}, {"to", t.to}, {"to_domain", t.to_domain}};
+}
+
+// The pairs of hosts are left out where they are too many to be told in full, because which of them
+// are told then changes.
+void add_traffic(const JobReport& r, Families& out) {
+  if (!r.traffic) return;
+  const report::Traffic& t = *r.traffic;
+  Family& sent = out.counter("antdt_traffic_bytes_total",
+                             "Bytes that workers sent in collectives, by what they were sent for.");
+  sent.add(number(t.gradients_bytes), {{"kind", "gradients"}});
+  sent.add(number(t.parameters_bytes), {{"kind", "parameters"}});
+  sent.add(number(t.slots_bytes), {{"kind", "slots"}});
+  sent.add(number(t.healing_bytes), {{"kind", "healing"}});
+  sent.add(number(t.other_bytes), {{"kind", "other"}});
+  out.counter("antdt_traffic_shared_memory_bytes_total",
+              "Those of antdt_traffic_bytes_total that went through the memory of a host.",
+              number(t.shared_memory_bytes));
+  if (t.hosts_left_out > 0) return;
+  Family& bytes = out.counter("antdt_traffic_between_bytes_total",
+                              "Bytes that workers on one host sent to workers on another.");
+  Family& waits = out.counter("antdt_traffic_waited_seconds_total",
+                              "Time that workers on one host waited for workers on another.");
+  for (const report::TrafficBetween& pair : t.hosts) {
+    bytes.add(number(pair.sent_bytes), pair_labels(pair));
+    waits.add(pair.waited_seconds, pair_labels(pair));
+  }
+}
+
 }  // namespace
 
 metrics::Histogram commit_times() {
@@ -114,6 +145,7 @@ metrics::Families job_metrics(const JobReport& report, const PastCounts& past,
   add_records(report, out);
   add_past(report, past, daemon, out);
   add_hosts(report, out);
+  add_traffic(report, out);
   add_worker_metrics(report, out);
   add_server_metrics(report, out);
   out.histogram("antdt_journal_commit_seconds", "Time that a commit of the job's journal took.",

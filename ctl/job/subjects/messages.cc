@@ -176,6 +176,7 @@ void Messages::hear(const WorkerSaid& e, const wire::Metrics& said, Work& work) 
     work.save_image();
   }
   parts_.times.measured(e.member.worker, said);
+  parts_.traffic.told(e.member, said.sum.traffic);
   parts_.history.measured(e.member, said.sum);
   const bool batches = said.sum.batches > 0 || said.sum.skipped > 0;
   if (batches || said.sum.hops > 0 || said.probe.looked_us > 0) {
@@ -199,6 +200,7 @@ void Messages::hear(const WorkerSaid& e, const wire::StackTold& said, Work& work
 
 void Messages::hear(const WorkerSaid& e, const wire::Bye& said, Work& work) {
   parts_.times.left(e.member.worker, said);
+  parts_.traffic.told(e.member, said.traffic);
   if (!said.error.empty()) {
     work.note("worker-error", fmt::format("{}: {}", e.member.worker, said.error));
   }

@@ -133,6 +133,21 @@ TEST(SummaryTest, HowGradientsWereSummedIsThereWhereItIsKnown) {
   }
 }
 
+TEST(SummaryTest, WhatWorkersExchangedIsThereOnceItIsKnown) {
+  JobReport r = example();
+  EXPECT_FALSE(json::parse(summary_json(r)).contains("traffic")) << "nothing is known of it";
+  r.traffic = report::Traffic{.gradients_bytes = 300, .hosts = {{"a", "x", "b", "y", 30, 40, 1.5}}};
+  for (const std::string& text : {summary_json(r), status_json(r)}) {
+    const json traffic = json::parse(text)["traffic"];
+    EXPECT_EQ(traffic["gradients_bytes"], 300);
+    EXPECT_FALSE(traffic.contains("domains")) << "there are none";
+    EXPECT_EQ(traffic["hosts"][0]["from"], "a");
+    EXPECT_EQ(traffic["hosts"][0]["to_domain"], "y");
+    EXPECT_EQ(traffic["hosts"][0]["received_bytes"], 40);
+    EXPECT_EQ(traffic["hosts"][0]["waited_seconds"], 1.5);
+  }
+}
+
 TEST(StatusTest, AWorkerWithoutARankSaysSo) {
   const json s = json::parse(status_json(example()));
   EXPECT_EQ(s["workers"][0]["rank"], 0);

@@ -277,6 +277,29 @@ TEST_F(ClientCoreTest, SomethingIsReportedEverySecondThoughNothingIsNew) {
   EXPECT_FALSE(core.deadline()) << "the bye is the last message";
 }
 
+TEST_F(ClientCoreTest, WhatWasExchangedIsReportedOnceASecondAndAtTheEnd) {
+  welcome();
+  const auto exchanged = [](std::uint64_t bytes) {
+    wire::TrafficSums traffic;
+    traffic.gradients = bytes;
+    traffic.hosts = {{"a", "b", bytes, bytes, 5}};
+    return traffic;
+  };
+  std::vector<std::uint64_t> told;
+  for (std::uint64_t i = 1; i <= 30; ++i) {  // in 3 seconds
+    core.set_traffic(exchanged(i));
+    for (const wire::Report& report : sent<wire::Report>(step(BatchTimes{10, {}, {}, {}, true}))) {
+      if (!report.traffic.hosts.empty()) told.push_back(report.traffic.hosts[0].sent_bytes);
+    }
+    now += milliseconds(100);
+  }
+  EXPECT_THAT(told, testing::ElementsAre(1, 11, 21));
+  const auto bye = sent<wire::Bye>(step(wire::Bye{}));
+  ASSERT_EQ(bye.size(), 1U);
+  EXPECT_EQ(bye[0].traffic.gradients, 30U);
+  EXPECT_EQ(bye[0].traffic.hosts[0].to, "b");
+}
+
 TEST_F(ClientCoreTest, AReportThatWasSentPutsThePulseOff) {
   welcome();
   now += milliseconds(900);

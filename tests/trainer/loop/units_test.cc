@@ -1,8 +1,9 @@
-// The time account, and what is read of a job's configuration.
+// The accounts of time and of traffic, and what is read of a job's configuration.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "trainer/loop/time_account.h"
+#include "trainer/loop/traffic_account.h"
 #include "trainer/loop/trainer_config.h"
 
 namespace antdt::trainer {
@@ -56,6 +57,68 @@ constexpr auto kConfig = R"({
               "weight_decay": 0.01, "embedding_dim": 4, "hidden": [10, 20],
               "cin_layers": [7, 6, 5], "bottom_hidden": [], "threads": 2},
   "inject": [{"workers": ["w1"], "slowdown": 2.0}]})";
+
+TEST(TrafficAccount, AddsUpByHostsOverGenerations) {
+  TrafficAccount account;
+  account.begin(nullptr, 0, {{"a", ""}});
+  EXPECT_TRUE(account.sums().hosts.empty());
+
+  const auto first = std::make_shared<LinkLedger>(3U);
+  account.begin(first, 1, {{"a", ""}, {"a", ""}, {"b", ""}});
+  first->sent(0, 100);
+  first->sent(2, 30);
+  first->received(2, 31);
+  first->waited(2, milliseconds(3));
+  {
+    const CountedAs slots(first, Traffic::kSlots);
+    first->sent(0, 7);
+  }
+  account.end();
+  first->sent(0, 1);  // nobody reads it any more
+  const auto second = std::make_shared<LinkLedger>(2U);
+  account.begin(second, 1, {{"b", ""}, {"a", ""}});
+  second->sent(0, 1000);
+
+  const wire::TrafficSums sums = account.sums();
+  EXPECT_EQ(sums.gradients, 1130U);
+  EXPECT_EQ(sums.slots, 7U);
+  ASSERT_EQ(sums.hosts.size(), 2U);
+  EXPECT_EQ(sums.hosts[0].to, "a");
+  EXPECT_EQ(sums.hosts[0].sent_bytes, 107U);
+  EXPECT_EQ(sums.hosts[1].from, "a");
+  EXPECT_EQ(sums.hosts[1].to, "b");
+  EXPECT_EQ(sums.hosts[1].sent_bytes, 1030U);
+  EXPECT_EQ(sums.hosts[1].received_bytes, 31U);
+  EXPECT_EQ(sums.hosts[1].waited_us, 3000U);
+}
+
+TEST(TrafficAccount, FurtherHostsOfADomainShareALine) {
+  constexpr std::uint32_t kMembers = 1000;
+  std::vector<TrafficAccount::Place> places;
+  for (std::uint32_t rank = 0; rank < kMembers; ++rank) {
+    places.push_back({"host" + std::to_string(rank), rank < 500 ? "x" : "y"});
+  }
+  const auto ledger = std::make_shared<LinkLedger>(kMembers);
+  TrafficAccount account;
+  account.begin(ledger, 0, places);
+  for (std::uint32_t rank = kMembers - 1; rank > 0; --rank) ledger->sent(rank, 1);
+  const auto expect = [&](std::uint64_t each) {
+    const wire::TrafficSums sums = account.sums();
+    ASSERT_EQ(sums.hosts.size(), TrafficAccount::kMostHosts - 1 + 2) << "none with itself";
+    std::uint64_t all = 0, of_x = 0;
+    for (const wire::HostTraffic& line : sums.hosts) {
+      all += line.sent_bytes;
+      if (line.to.empty() && line.to_domain == "x") of_x = line.sent_bytes;
+    }
+    EXPECT_EQ(all, (kMembers - 1) * each);
+    EXPECT_EQ(of_x, (500 - TrafficAccount::kMostHosts) * each);
+  };
+  expect(1);
+  const auto next = std::make_shared<LinkLedger>(kMembers);
+  account.begin(next, 0, places);
+  for (std::uint32_t rank = 1; rank < kMembers; ++rank) next->sent(rank, 1);
+  expect(2);
+}
 
 TEST(TrainerConfig, ReadsItsPartOfTheJobsConfiguration) {
   const auto config = parse_trainer_config(kConfig);

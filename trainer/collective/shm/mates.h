@@ -52,7 +52,7 @@ class Mates {
   // Counts what is exchanged, by rank, and the time that this member sleeps.
   void count_in(std::shared_ptr<LinkLedger> ledger) { ledger_ = std::move(ledger); }
   void sent(std::uint32_t member, std::size_t bytes) const {
-    if (ledger_ && bytes > 0) ledger_->sent(rank_of(member), bytes);
+    if (ledger_ && bytes > 0) ledger_->sent_in_memory(rank_of(member), bytes);
   }
   void received(std::uint32_t member, std::size_t bytes) const {
     if (ledger_ && bytes > 0) ledger_->received(rank_of(member), bytes);

@@ -51,6 +51,17 @@ class MainJob(EndToEnd):
             self.assertAlmostEqual(spent, worker["wall_seconds"],
                                    delta=0.02 * worker["wall_seconds"], msg=worker)
             self.assertLess(worker["lost_time"]["other"], 0.5, worker)
+        traffic = s["traffic"]
+        self.assertEqual(len(traffic["hosts"]), 1, "both workers are on one host")
+        link = traffic["hosts"][0]
+        self.assertEqual(link["from"], link["to"])
+        self.assertEqual(link["sent_bytes"], link["received_bytes"], "what was sent has arrived")
+        self.assertEqual(sum(traffic[kind + "_bytes"] for kind in
+                             ("gradients", "parameters", "slots", "healing", "other")),
+                         link["sent_bytes"])
+        self.assertGreater(traffic["gradients_bytes"], traffic["slots_bytes"])
+        # Each worker sends its slot to the other one in each step.
+        self.assertGreaterEqual(traffic["slots_bytes"], 2 * s["steps"])
         self.assert_nothing_left()
 
     def test_the_same_result_with_one_two_and_four_workers(self):

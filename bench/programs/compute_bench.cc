@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "trainer/torch/ps_model.h"
+#include "trainer/torch/threads/compute_threads.h"
 #include "trainer/torch/torch_engine.h"
 
 namespace {
@@ -109,7 +110,7 @@ int main(int argc, char** argv) try {
   shape.id_width = 26;
   shape.id_rows = argc > 3 ? std::stoull(argv[3]) : 1'000'000;
   shape.classes = 2;
-  set_compute_threads(1);
+  set_compute_threads(PoolThreads{});
   measure(config, shape, argc > 2 ? std::stoull(argv[2]) : 1024);
   return 0;
 } catch (const std::exception& e) {

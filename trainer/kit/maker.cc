@@ -10,6 +10,7 @@
 #include "trainer/torch/device/device_engine.h"
 #include "trainer/torch/evaluation.h"
 #include "trainer/torch/ps_model.h"
+#include "trainer/torch/threads/compute_threads.h"
 #include "trainer/torch/thrown.h"
 
 namespace antdt::trainer {
@@ -160,13 +161,14 @@ Result<DeviceChoice> Maker::device(WorkerId worker) const {
 Result<std::unique_ptr<Engine>> Maker::engine(const data::DataShape& shape, const MakePace& pace,
                                               const DeviceChoice& device) {
   if (const Instrument* instead = instrument()) return instead->engine({config_, shape, pace});
-  set_compute_threads(config_.threads);
+  set_compute_threads({config_.threads, config_.threads});
   const kit::Context from = context(shape);
   Training training;
   ANTDT_TRY(training.model, model(from));
   ANTDT_TRY(training.metric, metric(from));
   ANTDT_TRY(training.schedule, schedule(from));
   ANTDT_TRY(training.table, table_gradients(config_.embedding_gradients));
+  training.threads = config_.threads;
   if (!device.is_plain()) {
     const OptimizerOptions options{config_.optimizer, config_.learning_rate, config_.momentum,
                                    config_.weight_decay};
@@ -186,7 +188,7 @@ Result<std::unique_ptr<PsModel>> Maker::served(const data::DataShape& shape, con
         "what is pushed at the rate of the job; remove it",
         config_.schedule);
   }
-  set_compute_threads(config_.threads);
+  set_compute_threads({config_.threads, config_.threads});
   const kit::Context from = context(without_rows(shape));
   ANTDT_TRY(auto model_made, model(from));
   ANTDT_TRY(auto counted, metric(from));

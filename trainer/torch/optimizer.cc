@@ -71,6 +71,7 @@ class Sgd final : public Optimizer {
                  lr, decay_, momentum_);
   }
   [[nodiscard]] bool keeps_untouched() const override { return velocity_.empty() && decay_ == 0; }
+  [[nodiscard]] bool rests_at_zero() const override { return decay_ == 0; }
   [[nodiscard]] std::vector<std::span<float>> state() override {
     if (velocity_.empty()) return {};
     return {velocity_};
@@ -128,6 +129,7 @@ class Adam final : public Optimizer {
          {scale, decay_, static_cast<float>(kBeta1), static_cast<float>(kBeta2), rate_, root_,
           kEpsilon});
   }
+  [[nodiscard]] bool rests_at_zero() const override { return decay_ == 0; }
   [[nodiscard]] std::vector<std::span<float>> state() override { return {first_, second_}; }
 
  private:

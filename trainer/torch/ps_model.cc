@@ -11,6 +11,7 @@
 #include "trainer/torch/evaluation.h"
 #include "trainer/torch/models/model.h"
 #include "trainer/torch/parameters.h"
+#include "trainer/torch/threads/compute_threads.h"
 #include "trainer/torch/thrown.h"
 
 namespace antdt::trainer {
@@ -60,7 +61,8 @@ class TorchPsModel final : public PsModel {
       : shape_(shape),
         model_(std::move(served.model)),
         metric_(std::move(served.metric)),
-        parts_(std::move(parts)) {
+        parts_(std::move(parts)),
+        threads_(config.threads) {
     if (parts_.table.defined()) {
       width_ = static_cast<std::size_t>(parts_.table.size(1));
       columns_ = model_->table_columns();
@@ -97,8 +99,12 @@ class TorchPsModel final : public PsModel {
       ANTDT_TRY(const Batch tensors, take(batch, rows, values));
       clear_gradients();
       if (!model_->is_training()) model_->train();
+      threads_.begin();
       ANTDT_TRY(const kit::Loss loss, forward_loss(*model_, tensors));
       loss.sum.backward();
+      threads_.end();
+      threads_.computed(batch.count);
+      threads_.finish_step();  // each batch is a step of its own
       return Computed{gradients(rows), {loss.weight, loss.sum.item<double>()}};
     });
   }
@@ -199,6 +205,7 @@ class TorchPsModel final : public PsModel {
   std::shared_ptr<Model> model_;
   kit::Metric metric_;
   Parts parts_;
+  ComputeThreads threads_;
   std::size_t width_ = 0;                   // of the model's table
   std::vector<kit::TableColumns> columns_;  // its tables on the servers; "dense" is the one after
   std::vector<wire::PsTable> tables_;

@@ -1,6 +1,5 @@
 #include "trainer/torch/torch_engine.h"
 
-#include <dlfcn.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -13,7 +12,9 @@
 #include "trainer/torch/optimizer.h"
 #include "trainer/torch/parameters.h"
 #include "trainer/torch/replicas/replica.h"
+#include "trainer/torch/rows/awake_rows.h"
 #include "trainer/torch/state_file.h"
+#include "trainer/torch/threads/compute_threads.h"
 #include "trainer/torch/thrown.h"
 
 namespace antdt::trainer {
@@ -28,20 +29,28 @@ class TorchEngine final : public Engine {
         training_(std::move(training)),
         parameters_(std::move(parameters)),
         buffers_(std::move(buffers)),
+        threads_(training_.threads),
         optimizer_(training_.optimizer.get()),
         table_(table ? parameters_.entries()[*table] : FlatParameters::Entry{}),
         rows_(table ? std::make_optional(rows_of(parameters_, table_, training_.table))
                     : std::nullopt),
         updates_rows_(training_.table == TableGradients::kSparse || optimizer_->keeps_untouched()),
+        awake_(rows_ && !updates_rows_ && optimizer_->rests_at_zero()
+                   ? std::make_optional<AwakeRows>(table_.count / rows_->width(), rows_->width())
+                   : std::nullopt),
         reducer_(parameters_, {.table = table, .rows = rows_ ? &*rows_ : nullptr}) {}
 
   void begin_step(Collective& collective) override {
     collective_ = &collective;
     weight_ = 0;
     reducer_.begin(collective);
+    threads_.begin();
   }
 
-  void begin_local_step(Collective& /*members*/) override { collective_ = nullptr; }
+  void begin_local_step(Collective& /*members*/) override {
+    collective_ = nullptr;
+    threads_.begin();
+  }
 
   [[nodiscard]] Result<BatchSums> compute(const data::Examples& examples, bool last) override {
     const std::string what =
@@ -53,12 +62,15 @@ class TorchEngine final : public Engine {
       set_training(true);
       ANTDT_TRY(const kit::Loss loss, forward_loss(*training_.model, batch));
       loss.sum.backward();
+      threads_.computed(examples.count);
+      if (is_local()) count_time_so_far();
       weight_ += loss.weight;
       return BatchSums{loss.weight, loss.sum.item<double>()};
     });
   }
 
   [[nodiscard]] Status finish_reduction() override {
+    threads_.end();
     if (is_local()) return {};
     ANTDT_RETURN_IF_ERROR(reducer_.finish());
     return buffers_.reduce(*collective_, weight_);
@@ -67,24 +79,31 @@ class TorchEngine final : public Engine {
   [[nodiscard]] wire::TableSums table_sums() const override { return reducer_.table_sums(); }
 
   void apply(double weight) override {
+    threads_.begin();
     is_local() ? buffers_.apply_own() : buffers_.apply();
     replica_.forget();
     const auto scale = static_cast<float>(1 / weight);
     if (training_.schedule) {
       optimizer_->set_rate(job_rate_ * training_.schedule(optimizer_->steps()));
     }
-    if (!rows_ || rows_->is_whole() || !updates_rows_) {
-      optimizer_->step(parameters_.values(), parameters_.gradients(), scale);
+    if (awake_) {
+      wake_rows();
+      update_rows(*awake_, scale);
+    } else if (rows_ && updates_rows_ && !rows_->is_whole()) {
+      update_rows(*rows_, scale);
     } else {
-      update_rows(scale);
+      optimizer_->step(parameters_.values(), parameters_.gradients(), scale);
     }
     if (rows_) rows_->forget();
+    threads_.end();
+    threads_.finish_step();
   }
   void set_rate(double factor) override {
     job_rate_ = factor;
     optimizer_->set_rate(factor);
   }
   void discard() override {
+    threads_.forget_step();
     if (rows_) rows_->forget();
     std::fill(parameters_.gradients().begin(), parameters_.gradients().end(), 0.0F);
     replica_.restore(parameters_.values(), buffers_);
@@ -98,6 +117,7 @@ class TorchEngine final : public Engine {
   [[nodiscard]] Status consolidate(Collective& holders) override {
     std::vector<std::span<float>> all;
     for (const StateArray& array : arrays()) all.push_back(array.values);
+    awake_are_known_ = false;
     return Replica::consolidate(holders, all, buffers_);
   }
 
@@ -118,6 +138,7 @@ class TorchEngine final : public Engine {
     ANTDT_TRY(const StateCounters counters,
               read_state(files, layout(), arrays(), buffers_.state()));
     replica_.forget();
+    awake_are_known_ = false;
     optimizer_->steps() = counters.optimizer_steps;
     buffers_.restore();
     return counters.step;
@@ -134,11 +155,18 @@ class TorchEngine final : public Engine {
   // Gradients of a step that was broken off must be cleared.
   void state_replaced() override {
     replica_.forget();
+    awake_are_known_ = false;
     discard();
   }
 
  private:
   [[nodiscard]] bool is_local() const { return collective_ == nullptr; }
+  // A local step is over for this member when it has computed: what follows is the wait for others,
+  // which the next begin() leaves out.
+  void count_time_so_far() {
+    threads_.end();
+    threads_.begin();
+  }
   // Modules look the mode up in each forward, and setting it has a cost.
   void set_training(bool on) {
     if (training_.model->is_training() != on) training_.model->train(on);
@@ -149,11 +177,27 @@ class TorchEngine final : public Engine {
             static_cast<std::size_t>(table.parameter.size(1)),
             how == TableGradients::kSparse ? TableSum::kRows : TableSum::kQuicker};
   }
-  // Of the table only the touched rows, of all else everything.
-  void update_rows(float scale) {
+  // Those whose moments or gradients are not zero.
+  void wake_rows() {
+    const auto of_table = [&](std::span<float> all) {
+      return all.subspan(table_.first, table_.count);
+    };
+    if (!awake_are_known_) {
+      awake_->rest_all();
+      for (const auto values : optimizer_->state()) awake_->wake_where_not_zero(of_table(values));
+      awake_are_known_ = true;
+    }
+    if (rows_->is_whole()) return awake_->wake_where_not_zero(of_table(parameters_.gradients()));
+    rows_->for_each_run([&](std::uint64_t first, std::uint64_t count) {
+      for (std::uint64_t row = first; row < first + count; ++row) awake_->wake(row);
+    });
+  }
+  // Of the table only these rows, of all else everything.
+  template <class Rows>
+  void update_rows(const Rows& rows, float scale) {
     optimizer_->begin_step();
     update(0, table_.first, scale);
-    rows_->for_each_run([&](std::uint64_t first, std::uint64_t count) {
+    rows.for_each_run([&](std::uint64_t first, std::uint64_t count) {
       update(table_.first + first * rows_->width(), count * rows_->width(), scale);
     });
     const std::size_t end = table_.first + table_.count;
@@ -177,10 +221,13 @@ class TorchEngine final : public Engine {
   FlatParameters parameters_;
   // mutable because, like the optimizer's state, it is returned by const functions
   mutable Buffers buffers_;
+  ComputeThreads threads_;
   kit::Optimizer* optimizer_;
   FlatParameters::Entry table_;
   std::optional<SparseRows> rows_;  // rows of table_; the reducer keeps its address
   bool updates_rows_;               // other rows of table_ stay as they are
+  std::optional<AwakeRows> awake_;  // of table_; none: all its rows are updated, or updates_rows_
+  bool awake_are_known_ = false;    // and not yet to be found in what the optimizer remembers
   GradientReducer reducer_;
   Replica replica_;
   Collective* collective_ = nullptr;  // that sums the step in progress; null: the step is local
@@ -189,17 +236,6 @@ class TorchEngine final : public Engine {
 };
 
 }  // namespace
-
-void set_compute_threads(std::uint32_t threads) {
-  at::set_num_threads(static_cast<int>(threads));
-  // OpenBLAS with its own threads does not follow LibTorch's setting; other BLAS libraries do not
-  // have this function.
-  using SetThreads = void (*)(int);
-  if (const auto set =
-          reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) {
-    set(static_cast<int>(threads));
-  }
-}
 
 Result<TableGradients> table_gradients(const std::string& named) {
   if (named == "dense") return TableGradients::kDense;
@@ -236,6 +272,7 @@ Result<std::unique_ptr<Engine>> make_torch_engine(const TrainerConfig& config,
                                                floats));
   training.metric = count_by_label;
   ANTDT_TRY(training.table, table_gradients(config.embedding_gradients));
+  training.threads = config.threads;
   return make_torch_engine(std::move(training), shape);
 }
 

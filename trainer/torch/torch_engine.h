@@ -12,9 +12,6 @@
 
 namespace antdt::trainer {
 
-// Sets how many threads LibTorch and OpenBLAS use for computing in this process.
-void set_compute_threads(std::uint32_t threads);
-
 // What is sent of the gradient of a model's embedding table, and what is updated in a step.
 enum class TableGradients {
   kDense,   // the whole table is sent and updated
@@ -31,6 +28,7 @@ struct Training {
   kit::Metric metric;
   kit::Schedule schedule;  // none: the learning rate stays
   TableGradients table = TableGradients::kDense;
+  std::uint32_t threads = 1;  // compute with at most so many (threads/compute_threads.h)
 };
 // How many floats the trained parameters of a model need, gaps included. kUsage: see
 // FlatParameters.

@@ -54,6 +54,10 @@ class ANTDT_KIT_API Optimizer {
   // Whether a zero gradient changes neither a parameter nor what is remembered of it. Then an
   // update of a table's touched rows alone is an update of the whole table.
   [[nodiscard]] virtual bool keeps_untouched() const { return false; }
+  // Whether a zero gradient changes neither a parameter nor what is remembered of it where all that
+  // is remembered of it is zero, to the last bit. Then rows of a table that were in no batch yet
+  // need no update.
+  [[nodiscard]] virtual bool rests_at_zero() const { return keeps_untouched(); }
 
  protected:
   std::uint64_t steps_ = 0;

@@ -145,4 +145,16 @@ inline double step(Engine& engine, Collective& collective,
   return loss;
 }
 
+// Takes over the bytes of another engine's parts, as a member that has no state.
+inline void take_over(Engine& to, Engine& from) {
+  const auto source = from.state_parts();
+  const auto target = to.state_parts();
+  ASSERT_EQ(source.size(), target.size());
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    ASSERT_EQ(source[i].size(), target[i].size()) << "part " << i;
+    std::copy(source[i].begin(), source[i].end(), target[i].begin());
+  }
+  to.state_replaced();
+}
+
 }  // namespace antdt::trainer

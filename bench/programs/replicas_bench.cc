@@ -64,7 +64,8 @@ struct Digits {
 };
 
 std::unique_ptr<Collective> alone() {
-  const auto builder = checked(prepare_collective(0, 1, {.hostname = "127.0.0.1"}));
+  const auto builder =
+      checked(prepare_collective(0, 1, {.hostname = "127.0.0.1", .interface = ""}));
   const std::vector<MemberAddress> addresses{builder->address()};
   return checked(builder->connect(addresses, {crypto::Secret().derive("bench"), "bench", {}}));
 }

@@ -13,9 +13,11 @@ enum class SyncStrategy : std::uint8_t {
   kPsSsp,      // a worker is ahead of the slowest by at most `staleness` pushes
   kPsAsp,      // no worker waits for another
   kDsSync,     // members mix their parameters in groups that change with each step
+  // as kPsAsp, and each worker trains a dense replica of its own, whose centre the servers hold
+  kShadowEasgd,
 };
 constexpr auto names_of(SyncStrategy) {
-  return names("allreduce", "ps-bsp", "ps-ssp", "ps-asp", "ds-sync");
+  return names("allreduce", "ps-bsp", "ps-ssp", "ps-asp", "ds-sync", "shadow-easgd");
 }
 
 [[nodiscard]] constexpr bool on_servers(SyncStrategy sync) {

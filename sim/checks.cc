@@ -89,6 +89,7 @@ void Checks::decided(Generation generation, std::uint32_t home, const wire::PsDe
 }
 
 void Checks::phase_done(const PsWorker& worker) {
+  servers_.phase_done(worker);
   const Model* const model = servers_.model_of(worker.generation());
   if (model == nullptr || !exact()) return;
   // Other members may already be in the next epoch.
@@ -116,6 +117,7 @@ void Checks::stored(const SharedFiles::Checkpoint& checkpoint) {
   const auto ledger = shard_server::Ledger::restore(ledger_, checkpoint.ledger_image);
   if (!ledger) return world_.violate("saved", ledger.error().message);
   if (!exact()) return check_promise(checkpoint, committed(*ledger));
+  if (shape_.servers > 0) servers_.stored(checkpoint.state.model);
   const auto accounts = shard_server::Accounts::restore(checkpoint.accounts_image);
   if (!accounts) return world_.violate("saved", accounts.error().message);
   check_program_skips(fmt::format("the checkpoint of step {}", checkpoint.state.step),
@@ -268,6 +270,7 @@ void Checks::ended(const ctl::JobMachine& machine, const SharedFiles& files,
   }
   check_accounts(machine);
   if (files.checkpoints.empty()) return world_.violate("saved", "the model was not kept");
+  if (shape_.servers > 0 && exact()) servers_.ended(files.checkpoints.rbegin()->second.state.model);
   if (!exact()) return;  // the last checkpoint already contains all records: see stored()
   const Model& kept = files.checkpoints.rbegin()->second.state.model;
   contains("the last checkpoint", kept, full(shape_.epochs), true, "exactly once");

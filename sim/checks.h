@@ -61,9 +61,10 @@ class Checks {
   void group_began(Generation generation, const Model* from) {
     servers_.group_began(generation, from);
   }
-  void pushed(const PsWorker& worker, std::uint64_t number, const std::vector<Record>& records) {
+  void pushed(const PsWorker& worker, std::uint64_t number, const std::vector<Record>& records,
+              bool exchange) {
     check_data(worker);
-    servers_.pushed(worker, number, records);
+    servers_.pushed(worker, number, records, exchange);
   }
   void decided(Generation generation, std::uint32_t home, const wire::PsDecision& decision);
   void phase_done(const PsWorker& worker);

@@ -9,6 +9,15 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+// Half of the jobs without any bound keep replicas, some of which are exchanged in the foreground.
+void draw_shadow(JobShape& shape, const Options& options) {
+  constexpr std::uint64_t kOwn = 0x5ad0;
+  Rng rng(options.seed ^ kOwn);
+  if (!rng.chance(0.5) && options.sync != Sync::kShadow) return;
+  shape.sync = SyncStrategy::kShadowEasgd;
+  if (rng.chance(0.4)) shape.shadow_every = rng.between(1, 4);
+}
+
 // Drawn from random numbers of its own, so that the other draws are the same for every kind of job.
 void draw_servers(DrawnJob& job, const Options& options) {
   JobShape& shape = job.shape;
@@ -25,10 +34,13 @@ void draw_servers(DrawnJob& job, const Options& options) {
   if (Rng(options.seed ^ kOwnReplicas).chance(0.4) && !weaker) shape.replicas = 2;
   // A lost server costs more than a lost worker, so some jobs have fewer faults and get far.
   job.calm = static_cast<std::uint32_t>(rng.between(1, 6));
-  const std::uint64_t kind = weaker ? rng.between(2, 3) : rng.below(4);
+  const bool shadow = options.sync == Sync::kShadow;
+  const std::uint64_t drawn = weaker ? rng.between(2, 3) : rng.below(4);
+  const std::uint64_t kind = shadow ? 3 : drawn;
   shape.sync = kind < 2    ? SyncStrategy::kPsBsp
                : kind == 2 ? SyncStrategy::kPsSsp
                            : SyncStrategy::kPsAsp;
+  if (kind == 3) draw_shadow(shape, options);
   if (kind == 2) shape.staleness = rng.between(1, 4);
   constexpr std::uint64_t kOwnDelivery = 0xde11;
   Rng own(options.seed ^ kOwnDelivery);
@@ -75,6 +87,8 @@ worker::WorkerConfig JobShape::worker_config(Member member, std::uint32_t pid) c
   config.eval_batch = kEvalBatch;
   config.sharing = sharing;
   if (sync == SyncStrategy::kDsSync) config.exchange = worker::DsSync{groups_seed};
+  if (sync == SyncStrategy::kShadowEasgd)
+    config.shadow = worker::ps_worker::ShadowRules{shadow_every};
   return config;
 }
 

@@ -28,6 +28,7 @@ struct JobShape {
   SyncStrategy sync = SyncStrategy::kAllReduce;
   std::uint64_t groups_seed = 0;  // of members that mix their replicas
   std::uint64_t staleness = 0;
+  std::uint64_t shadow_every = 0;  // with shadow-easgd
   std::uint32_t backups = 0;
   std::uint32_t replicas = 1;  // processes of each server
   Delivery delivery = Delivery::kExactlyOnce;

@@ -32,6 +32,8 @@ struct Model {
   // The updates that were added since replicas were equal, by number; they are counted above. Each
   // is in a replica once, by whatever way it came.
   std::map<std::uint64_t, std::shared_ptr<const Update>> updates = {};
+  // On servers: how many exchanges of workers' replicas moved the centre.
+  std::uint64_t exchanges = 0;
 
   // Returns false if the update is in it already.
   bool add(std::uint64_t number, const std::shared_ptr<const Update>& update) {

@@ -42,6 +42,9 @@ enum class Sabotage {
   kHoldBehind,     // a member whose replica is behind counts as one that holds the model
   kMergeAll,       // a lost member gives back nothing of what it trained in concluded steps
   kMergeLess,      // a member gives back a record that is in the model
+  // Where workers keep replicas beside servers:
+  kExchangeTwice,     // a worker moves the centre by twice what its replica moved
+  kDropLastExchange,  // a worker does not send the exchange that ends its phase
 };
 
 // How the workers of a job are synchronised.
@@ -49,6 +52,7 @@ enum class Sync {
   kAllReduce,
   kServers,  // with parameter servers; the seed decides whether there is a barrier
   kDsSync,   // members of a collective mix their replicas in groups
+  kShadow,   // with parameter servers and replicas of the dense parameters (shadow-easgd)
   kAny,      // the seed decides
 };
 

@@ -37,6 +37,7 @@ void ReportSums::add(const ProcessKey& key, const wire::Report& report, Duration
   sum.report.max_micro_batch = report.max_micro_batch;
   sum.report.io_total_bytes = report.io_total_bytes;
   sum.report.table_sums = report.table_sums;
+  sum.report.shadow = report.shadow;
 }
 
 std::optional<ReportSums::Due> ReportSums::take(const ProcessKey& key, MonoTime now) {

@@ -234,6 +234,7 @@ struct WorkerSummary {
   TimeSpent lost_time = {};
   DeviceClass device = {};
   std::optional<EmbeddingSteps> embedding_steps = {};
+  std::optional<Exchanges> exchanges = {};
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("id", m.id);
@@ -247,6 +248,7 @@ struct WorkerSummary {
     v("lost_time", m.lost_time);
     v.later("device", m.device);
     v.if_any("embedding_steps", m.embedding_steps);
+    v.if_any("exchanges", m.exchanges);
   }
 };
 

@@ -76,6 +76,7 @@ struct WorkerStatus {
   std::optional<double> cpus = {};         // how many CPUs it uses now
   std::optional<TimeSpent> lost_time = {};
   std::optional<EmbeddingSteps> embedding_steps = {};
+  std::optional<Exchanges> exchanges = {};
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("id", m.id);
@@ -97,6 +98,7 @@ struct WorkerStatus {
     v.if_any("cpus", m.cpus);
     v.if_any("lost_time", m.lost_time);
     v.if_any("embedding_steps", m.embedding_steps);
+    v.if_any("exchanges", m.exchanges);
   }
 };
 

@@ -23,6 +23,22 @@ struct TimeSpent {
   }
 };
 
+// The exchanges of a worker's replica of the dense parameters with their centre on the servers
+// (trainer.sync = "shadow-easgd").
+struct Exchanges {
+  std::uint64_t count = 0;
+  double mean_gap_steps = 0;  // steps of the worker between two exchanges
+  double mean_gap_ms = 0;     // time between two exchanges
+  double waited_seconds = 0;  // for which training waited for exchanges
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("count", m.count);
+    v("mean_gap_steps", m.mean_gap_steps);
+    v("mean_gap_ms", m.mean_gap_ms);
+    v("waited_seconds", m.waited_seconds);
+  }
+};
+
 // In how many steps the gradient of an embedding table was summed over the workers in which form.
 struct EmbeddingSteps {
   std::uint64_t rows = 0, whole_table = 0;

@@ -122,6 +122,18 @@ const std::vector<Key>& training() {
        "4",
        "sync ps-ssp: pushes that a worker may be ahead of the slowest",
        {0, 1e6}},
+      {"trainer.shadow.every",
+       kInteger,
+       "0",
+       "sync shadow-easgd: 0: exchanges are in the background; k: each k-th step of a worker waits "
+       "for its exchange",
+       {0, kBig}},
+      {"trainer.shadow.alpha",
+       kNumber,
+       "0.5",
+       "sync shadow-easgd: the share of the distance between a worker's replica and the centre "
+       "that an exchange takes away from each",
+       {0, 1}},
       {"trainer.optimizer",
        kText,
        "\"adam\"",

@@ -23,6 +23,14 @@ inline TableSums& operator+=(TableSums& sum, const TableSums& more) {
   return sum;
 }
 
+inline ShadowSums& operator+=(ShadowSums& sum, const ShadowSums& more) {
+  sum.exchanges += more.exchanges;
+  sum.steps += more.steps;
+  sum.gap_us += more.gap_us;
+  sum.waited_us += more.waited_us;
+  return sum;
+}
+
 // The sum of all parts, in seconds.
 [[nodiscard]] inline double total(const TimeAccount& t) {
   return t.compute + t.data + t.collective_wait + t.shard_wait + t.reconfigure + t.checkpoint +

@@ -93,6 +93,22 @@ struct TrafficSums {
   }
 };
 
+// How a worker's replica of the dense parameters was exchanged with their centre on the servers
+// (trainer.sync = "shadow-easgd"). Zeros under any other.
+struct ShadowSums {
+  std::uint64_t exchanges = 0;
+  std::uint64_t steps = 0;      // between the exchanges
+  std::uint64_t gap_us = 0;     // time between the exchanges
+  std::uint64_t waited_us = 0;  // for which training waited for exchanges
+  bool operator==(const ShadowSums&) const = default;
+  ANTDT_PART {
+    v("exchanges", m.exchanges);
+    v("steps", m.steps);
+    v("gap_us", m.gap_us);
+    v("waited_us", m.waited_us);
+  }
+};
+
 // What a worker measured of the batches since its last report. One-way. Speed is samples / (data_us
 // + compute_us), never step time. The round-trip time of its link is measured separately, because a
 // batch also waits for other workers' links.
@@ -133,6 +149,7 @@ struct Report {
   std::uint64_t samples_of_others = 0;
   // So far; empty in most reports, since once a second is enough.
   TrafficSums traffic = {};
+  ShadowSums shadow = {};  // by this attempt so far
   ANTDT_MESSAGE("report") {
     v("batches", m.batches);
     v("samples", m.samples);
@@ -156,6 +173,7 @@ struct Report {
     v("table_sums", m.table_sums);
     v("samples_of_others", m.samples_of_others);
     v("traffic", m.traffic);
+    v("shadow", m.shadow);
   }
 };
 
@@ -177,6 +195,7 @@ struct Bye {
   TableSums table_sums = {};
   std::uint64_t samples_of_others = 0;  // as in Report
   TrafficSums traffic = {};
+  ShadowSums shadow = {};
   ANTDT_MESSAGE("bye") {
     v("samples_total", m.samples_total);
     v("account", m.account);
@@ -184,6 +203,7 @@ struct Bye {
     v("table_sums", m.table_sums);
     v("samples_of_others", m.samples_of_others);
     v("traffic", m.traffic);
+    v("shadow", m.shadow);
   }
 };
 

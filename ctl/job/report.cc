@@ -173,6 +173,16 @@ std::optional<report::EmbeddingSteps> embedding_steps_of(const WorkerReport& w) 
   return report::EmbeddingSteps{w.table_sums.as_rows, w.table_sums.as_whole};
 }
 
+// Nothing if it exchanged nothing.
+std::optional<report::Exchanges> exchanges_of(const WorkerReport& w) {
+  if (w.shadow.exchanges == 0) return std::nullopt;
+  const auto count = static_cast<double>(w.shadow.exchanges);
+  return report::Exchanges{.count = w.shadow.exchanges,
+                           .mean_gap_steps = static_cast<double>(w.shadow.steps) / count,
+                           .mean_gap_ms = static_cast<double>(w.shadow.gap_us) / 1000 / count,
+                           .waited_seconds = static_cast<double>(w.shadow.waited_us) / 1e6};
+}
+
 report::WorkerStatus worker_of(const WorkerReport& w) {
   return {.id = to_string(w.worker),
           .rank = w.rank,
@@ -192,7 +202,8 @@ report::WorkerStatus worker_of(const WorkerReport& w) {
           .step_time = step_time_of(w),
           .cpus = w.cpus,
           .lost_time = lost_time_of(w),
-          .embedding_steps = embedding_steps_of(w)};
+          .embedding_steps = embedding_steps_of(w),
+          .exchanges = exchanges_of(w)};
 }
 
 // Numbers that are not known for every job.
@@ -265,7 +276,8 @@ void add_workers(report::Summary& out, const JobReport& r) {
                            .wall_seconds = w.wall_seconds,
                            .lost_time = time_spent(w.time),
                            .device = device_of(w.device),
-                           .embedding_steps = embedding_steps_of(w)});
+                           .embedding_steps = embedding_steps_of(w),
+                           .exchanges = exchanges_of(w)});
   }
   out.lost_time = time_spent(total);
 }

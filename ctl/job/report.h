@@ -42,6 +42,7 @@ struct WorkerReport {
   std::optional<double> cpus;           // how many CPUs it uses now
   wire::TimeAccount time;
   wire::TableSums table_sums = {};
+  wire::ShadowSums shadow = {};
   // Time between the worker's exit and the job's end (or now), which `time` does not contain.
   double wall_seconds = 0;
   IoProgress io = {};  // what it reads or writes now

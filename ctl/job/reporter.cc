@@ -39,6 +39,7 @@ std::vector<WorkerReport> workers_of(const Parts& parts) {
     r.wall_seconds = times.wall_seconds;
     r.time = times.time;
     r.table_sums = times.table_sums;
+    r.shadow = times.shadow;
     r.cpus = times.cpus;
     r.worker = w.place.worker;
     r.host = parts.members.host_name(w.place.host);

@@ -214,7 +214,10 @@ class Checker {
   [[nodiscard]] bool is_sync(SyncStrategy sync) const {
     return by_name<SyncStrategy>(c_.trainer.sync) == sync;
   }
-  [[nodiscard]] bool on_servers() const { return c_.trainer.sync.starts_with("ps-"); }
+  [[nodiscard]] bool on_servers() const {
+    const auto sync = by_name<SyncStrategy>(c_.trainer.sync);
+    return sync && antdt::on_servers(*sync);
+  }
   [[nodiscard]] static std::optional<Restart> restart(const RoleSection& role) {
     return by_name<Restart>(role.restart);
   }
@@ -300,7 +303,8 @@ class Checker {
     const std::string& delivery = c_.data.delivery;
     const std::optional<Delivery> promise = parse_delivery(delivery);
     if (promise == Delivery::kExactlyOnce) return;
-    const bool waits_for_nobody = is_sync(SyncStrategy::kPsAsp) || is_sync(SyncStrategy::kPsSsp);
+    const bool waits_for_nobody = is_sync(SyncStrategy::kPsAsp) || is_sync(SyncStrategy::kPsSsp) ||
+                                  is_sync(SyncStrategy::kShadowEasgd);
     const bool may_be_late =
         is_sync(SyncStrategy::kPsBsp) &&
         (c_.trainer.backup_workers > 0 || c_.control.solution == "backup-workers" ||

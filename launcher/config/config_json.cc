@@ -100,12 +100,17 @@ void fields(Of<BatchSection> auto& m, auto&& v) {
   v("min", m.min);
   v("max", m.max);
 }
+void fields(Of<ShadowSection> auto& m, auto&& v) {
+  v("every", m.every);
+  v("alpha", m.alpha);
+}
 void fields(Of<TrainerSection> auto& m, auto&& v) {
   v("model", m.model);
   v("sync", m.sync);
   v("collective", m.collective);
   v("backup_workers", m.backup_workers);
   v("staleness", m.staleness);
+  v("shadow", m.shadow);
   v("optimizer", m.optimizer);
   v("lr", m.lr);
   v("momentum", m.momentum);

@@ -115,14 +115,21 @@ struct BatchSection {
   std::uint32_t max = 0;          // largest micro-batch of a worker; 0: no bound
 };
 
+// With shadow-easgd.
+struct ShadowSection {
+  std::uint64_t every = 0;  // in steps of a worker; 0: in the background
+  double alpha = 0;
+};
+
 struct TrainerSection {
   std::string
       model;  // "lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet", "emulated", "tally", "tally3"
-  std::string sync;                  // "allreduce", "ps-bsp", "ps-ssp", "ps-asp" or "ds-sync"
+  std::string sync;                  // a name of SyncStrategy
   std::string collective;            // "auto", "tcp" or "shm"
   std::uint32_t backup_workers = 0;  // with ps-bsp
   std::uint64_t staleness = 0;       // with ps-ssp, in pushes
-  std::string optimizer;             // "sgd", "adagrad" or "adam"
+  ShadowSection shadow;
+  std::string optimizer;  // "sgd", "adagrad" or "adam"
   double lr = 0;
   double momentum = 0;
   double weight_decay = 0;

@@ -108,6 +108,27 @@ void add_servers(const report::Summary& s, Lines& lines) {
                   staleness.mean, grouped(staleness.max)));
 }
 
+// Of all workers; the gap is the mean over their exchanges.
+void add_exchanges(const report::Summary& s, Lines& lines) {
+  std::uint64_t count = 0;
+  double steps = 0, ms = 0, waited = 0, wall = 0;
+  for (const report::WorkerSummary& w : s.workers) {
+    wall += w.wall_seconds;
+    if (!w.exchanges) continue;
+    const auto own = static_cast<double>(w.exchanges->count);
+    count += w.exchanges->count;
+    steps += own * w.exchanges->mean_gap_steps;
+    ms += own * w.exchanges->mean_gap_ms;
+    waited += w.exchanges->waited_seconds;
+  }
+  if (count == 0) return;
+  const auto all = static_cast<double>(count);
+  lines.push_back(fmt::format(
+      "exchanges: {}, one in {:.1f} steps or {:.0f} ms of a worker; training waited "
+      "{:.1f}s for them ({:.2f}%)",
+      grouped(count), steps / all, ms / all, waited, wall > 0 ? 100 * waited / wall : 0));
+}
+
 // Each member counts the steps in which it took part, so the member of most steps speaks for all.
 void add_collective(const report::Summary& s, Lines& lines) {
   if (!s.collective.empty()) lines.push_back("collective: " + s.collective);
@@ -194,6 +215,7 @@ Lines summary_lines(const report::Summary& summary) {
   add_workers(summary, lines);
   add_shared_steps(summary, lines);
   add_servers(summary, lines);
+  add_exchanges(summary, lines);
   add_collective(summary, lines);
   add_time(summary, lines);
   add_actions(summary, lines);

@@ -1,5 +1,7 @@
 #include "sim/servers/ps_checks.h"
 
+#include "sim/servers/tally.h"
+
 namespace antdt::sim {
 
 void PsChecks::group_began(Generation generation, const Model* from) {
@@ -13,8 +15,32 @@ void PsChecks::group_began(Generation generation, const Model* from) {
 }
 
 void PsChecks::pushed(const PsWorker& worker, std::uint64_t number,
-                      const std::vector<Record>& records) {
-  pushes_[{worker.generation(), worker.member(), number}] = {worker.phase().epoch.value, records};
+                      const std::vector<Record>& records, bool exchange) {
+  pushes_[{worker.generation(), worker.member(), number}] = {worker.phase().epoch.value, records,
+                                                             exchange};
+}
+
+void PsChecks::phase_done(const PsWorker& worker) {
+  const worker::ps_worker::ShadowChain* const shadow = worker.shadow();
+  if (shadow == nullptr) return;
+  const bool rests = shadow->at() == worker::ps_worker::ShadowChain::At::kResting;
+  if (rests && shadow->behind() == 0) return;
+  world_.violate("exchange",
+                 fmt::format("{} ends its phase with {} steps that it has not exchanged",
+                             worker.doing(), shadow->behind()));
+}
+
+void PsChecks::stored(const Model& model) {
+  if (model.exchanges != kTornCentre) return;
+  world_.violate("exchange", "an exchange is in some rows of a checkpoint's centre only");
+}
+
+void PsChecks::ended(const Model& model) {
+  if (models_.empty()) return;
+  const std::uint64_t decided = models_.rbegin()->second.exchanges;
+  if (model.exchanges == decided) return;
+  world_.violate("exchange", fmt::format("{} exchanges are decided, and {} are in the model",
+                                         decided, model.exchanges));
 }
 
 void PsChecks::decided(Generation generation, std::uint32_t home, const wire::PsDecision& decision,
@@ -31,6 +57,7 @@ void PsChecks::decided(Generation generation, std::uint32_t home, const wire::Ps
                                                  id.number, id.worker, id.attempt));
       continue;
     }
+    if (push->second.exchange) ++model.exchanges;
     for (const Record r : push->second.records) {
       const unsigned times = ++model.tally.at(r);
       const auto [least, most] = bounds(push->second.epoch, r);

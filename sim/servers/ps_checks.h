@@ -3,6 +3,9 @@
 //   exactly once      a home decides each record once an epoch
 //   model and ledger  what the ledger calls committed is decided; who hears that a
 //                     phase is over hears it of a model that has all of it
+//   exchange          a worker that has heard that its phase is over has exchanged all that its
+//                     replica was trained; the centre of a checkpoint has each exchange on
+//                     all servers or on none, and that of the last one each once
 //   torn              a checkpoint has every record on all its servers, or on none
 //
 // Decisions of a group that is over are in no later group: a later group begins with a checkpoint,
@@ -29,7 +32,12 @@ class PsChecks {
 
   // `from`: null if the group begins at the start.
   void group_began(Generation generation, const Model* from);
-  void pushed(const PsWorker& worker, std::uint64_t number, const std::vector<Record>& records);
+  void pushed(const PsWorker& worker, std::uint64_t number, const std::vector<Record>& records,
+              bool exchange);
+  void phase_done(const PsWorker& worker);
+  void stored(const Model& model);
+  // The last checkpoint of the job.
+  void ended(const Model& model);
   // How often (at least, at most) a record may be in the model by this epoch.
   using Bounds = std::function<std::pair<unsigned, unsigned>(std::uint32_t epoch, Record)>;
   void decided(Generation generation, std::uint32_t home, const wire::PsDecision& decision,
@@ -41,6 +49,7 @@ class PsChecks {
   struct Push {
     std::uint32_t epoch = 0;
     std::vector<Record> records;
+    bool exchange = false;
   };
   World& world_;
   const std::uint64_t records_;

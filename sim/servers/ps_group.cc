@@ -73,6 +73,7 @@ void PsGroup::leave() {
   error_.reset();
   look_ = nullptr;
   pull_.reset();
+  centre_pull_.reset();
   pulled_ = {};
 }
 
@@ -99,12 +100,30 @@ PsGroup::Answer PsGroup::perform(const ps_worker::SettleServers&) {
 
 PsGroup::Answer PsGroup::perform(const ps_worker::AwaitServers&) {
   return await([this]() -> Answer {
-    if (link_->calls().has_decision()) return ps_worker::ServersAnswered{};
+    const bool centre = centre_pull_ && link_->calls().is_here(*centre_pull_);
+    if (centre || link_->calls().has_decision()) return ps_worker::ServersAnswered{};
     return {};
   });
 }
 
 // ------------------------------------------------------------------ pulls and pushes
+
+PsGroup::Answer PsGroup::perform(const ps_worker::SayCentrePull&) {
+  centre_pull_ = link_->calls().say_pull({{0, centre_keys()}}, 0, now(), link_->wanted());
+  link_->perform_all();
+  return {};
+}
+
+bool PsGroup::take_centre() {
+  if (!link_ || !centre_pull_ || !link_->calls().is_here(*centre_pull_)) return false;
+  auto pulled = link_->calls().take(*std::exchange(centre_pull_, std::nullopt));
+  if (!pulled) {
+    error_ = pulled.error();
+    return false;
+  }
+  centre_ = std::move(*pulled);
+  return true;
+}
 
 void PsGroup::say_pull(const std::vector<std::uint64_t>& keys, std::uint64_t clock) {
   std::vector<ps::TableKeys> rows;
@@ -148,12 +167,18 @@ PsGroup::Answer PsGroup::rows_pulled() {
   return ps_worker::RowsPulled{oldest, newest, pulled_.clock};
 }
 
-PsGroup::Answer PsGroup::say_push(std::vector<std::uint64_t> keys, float value,
+PsGroup::Answer PsGroup::say_push(std::vector<std::uint64_t> keys, float value, Exchange exchange,
                                   const wire::PsCommit& commit) {
   ps::TableGradient gradient{0, {std::move(keys), {}}};
   gradient.gradient.values.assign(gradient.gradient.keys.size(), value);
-  const Status said = link_->calls().say_push({std::move(gradient)}, pulled_.versions, commit,
-                                              now(), link_->wanted());
+  if (exchange.value != 0) {
+    const std::vector<std::uint64_t> centre = centre_keys();
+    gradient.gradient.keys.insert(gradient.gradient.keys.end(), centre.begin(), centre.end());
+    gradient.gradient.values.resize(gradient.gradient.keys.size(), exchange.value);
+  }
+  const std::vector<std::uint64_t>& versions = exchange.alone ? centre_.versions : pulled_.versions;
+  const Status said =
+      link_->calls().say_push({std::move(gradient)}, versions, commit, now(), link_->wanted());
   link_->perform_all();
   if (said) return ps_worker::PushSaid{};
   error_ = said.error();

@@ -37,13 +37,21 @@ class PsGroup {
   // ---- what the machine wants
   [[nodiscard]] Answer perform(const ps_worker::OpenServers& effect);
   [[nodiscard]] Answer perform(const ps_worker::ForgetPull& effect);
+  [[nodiscard]] Answer perform(const ps_worker::SayCentrePull& effect);
   [[nodiscard]] Answer perform(const ps_worker::AwaitRows& effect);
   [[nodiscard]] Answer perform(const ps_worker::AwaitServers& effect);
   [[nodiscard]] Answer perform(const ps_worker::SayIdle& effect);
   [[nodiscard]] Answer perform(const ps_worker::SettleServers& effect);
   void say_pull(const std::vector<std::uint64_t>& keys, std::uint64_t clock);
-  [[nodiscard]] Answer say_push(std::vector<std::uint64_t> keys, float value,
+  // What a push adds to each row of the centre.
+  struct Exchange {
+    float value = 0;
+    bool alone = false;  // the push has no records
+  };
+  [[nodiscard]] Answer say_push(std::vector<std::uint64_t> keys, float value, Exchange exchange,
                                 const wire::PsCommit& commit);
+  // Whether the rows of the centre that were requested have come; once for each request.
+  [[nodiscard]] bool take_centre();
   // Waits for the rows of the pull that was sent, and goes on with `next`.
   [[nodiscard]] Answer await_pull(std::function<Answer()> next);
   void leave();
@@ -82,7 +90,9 @@ class PsGroup {
                                                  // servers
   std::uint64_t operations_ = 0;                 // how many operations there were
   std::optional<ps::WorkerCalls::Ticket> pull_;  // the pull for the next batch
-  ps::WorkerCalls::Pulled pulled_;               // the rows of the batch that is being trained
+  std::optional<ps::WorkerCalls::Ticket> centre_pull_;
+  ps::WorkerCalls::Pulled centre_;
+  ps::WorkerCalls::Pulled pulled_;  // the rows of the batch that is being trained
 };
 
 }  // namespace antdt::sim

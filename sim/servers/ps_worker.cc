@@ -56,6 +56,7 @@ void PsWorker::tell_news() {
       tell(ps_worker::PushDecided{*decided, calls->take_hop()});
     }
   }
+  if (group_.take_centre()) tell(ps_worker::CentreHere{});
   tell(heard);
 }
 

@@ -24,6 +24,8 @@ class PsWorker final
   PsWorker(World& world, const Surroundings& around, const JobShape& shape, Sabotage sabotage,
            const Place& place);
 
+  // Null: it keeps no replica of the dense parameters.
+  [[nodiscard]] const ps_worker::ShadowChain* shadow() const { return machine_.shadow(); }
   using MachineProgram::answered;
   void answered(PsAnswer answer) override;
   [[nodiscard]] std::string doing() const override;
@@ -46,6 +48,8 @@ class PsWorker final
   [[nodiscard]] Answer perform(const worker::StartReading& effect);
   [[nodiscard]] Answer perform(const worker::StopReading& effect);
   [[nodiscard]] Answer perform(const ps_worker::SayPull& effect);
+  // A tally has no learning rate.
+  [[nodiscard]] Answer perform(const worker::SetRate&) { return {}; }
   [[nodiscard]] Answer perform(const ps_worker::BeginBatch& effect);
   [[nodiscard]] Answer perform(const worker::Exit& effect);
   [[nodiscard]] Answer perform(const worker::GiveUp& effect);

@@ -186,10 +186,15 @@ PsWorker::Answer PsWorker::perform(const ps_worker::ComputeBatch&) {
 }
 
 PsWorker::Answer PsWorker::perform(const ps_worker::SayPush& effect) {
-  around_.checks.pushed(*this, effect.commit.number, batch_);
+  const std::vector<Record> records = effect.records ? batch_ : std::vector<Record>{};
+  around_.checks.pushed(*this, effect.commit.number, records, effect.exchange);
   if (sabotage_ == Sabotage::kCommitEarly) feed(client::Commit{effect.commit.to, {}});
   const float value = sabotage_ == Sabotage::kApplyTwice ? 2.0F : 1.0F;
-  return group_.say_push(keys_of(batch_), value, effect.commit);
+  PsGroup::Exchange exchange;
+  if (effect.exchange) exchange.value = sabotage_ == Sabotage::kExchangeTwice ? 2.0F : 1.0F;
+  if (!effect.records && sabotage_ == Sabotage::kDropLastExchange) exchange.value = 0;
+  exchange.alone = !effect.records;
+  return group_.say_push(keys_of(records), value, exchange, effect.commit);
 }
 
 PsWorker::Answer PsWorker::perform(const worker::EvaluateBatch& effect) {

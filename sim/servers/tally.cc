@@ -17,15 +17,42 @@ wire::PsOpen tally_tables() {
   return open;
 }
 
-RowTally row_tally_of(const PsSlices& slices, std::uint64_t records) {
+std::vector<std::uint64_t> centre_keys() {
+  constexpr std::uint64_t kFirst = 1U << 20U, kRows = 24;
+  std::vector<std::uint64_t> keys(kRows);
+  for (std::size_t i = 0; i < kRows; ++i) keys[i] = kFirst + i;
+  return keys;
+}
+
+namespace {
+
+ps::Store store_of(const PsSlices& slices, bool& whole) {
   ps::TableSpec spec;
   spec.name = "tally";
   spec.rule.kind = ps::UpdateRule::Kind::kSum;
   ps::Store store({spec}, 0);
-  bool whole = slices.size() == ps::kSlices;
+  whole = slices.size() == ps::kSlices;
   for (const auto& [slice, image] : slices) {
     whole = whole && ps::decode_slice(store, slice, image).has_value();
   }
+  return store;
+}
+
+std::uint64_t exchanges_in(const PsSlices& slices) {
+  bool whole = false;
+  ps::Store store = store_of(slices, whole);
+  const std::vector<std::uint64_t> keys = centre_keys();
+  std::vector<float> rows(keys.size());
+  store.read(0, keys, reinterpret_cast<char*>(rows.data()));
+  const auto [least, most] = std::ranges::minmax(rows);
+  return whole && least == most ? static_cast<std::uint64_t>(std::llround(least)) : kTornCentre;
+}
+
+}  // namespace
+
+RowTally row_tally_of(const PsSlices& slices, std::uint64_t records) {
+  bool whole = false;
+  ps::Store store = store_of(slices, whole);
   std::vector<std::uint64_t> keys(records * kRowsOfRecord);
   for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = i;
   std::vector<float> rows(keys.size());
@@ -46,6 +73,7 @@ Model tally_of(const PsSlices& slices, std::uint64_t records) {
   for (std::uint64_t r = 0; r < records; ++r) {
     model.tally.push_back(rows.least[r] == rows.most[r] ? rows.least[r] : kTorn);
   }
+  model.exchanges = exchanges_in(slices);
   return model;
 }
 

@@ -1,5 +1,6 @@
 // The model of a simulated job with parameter servers: a table with three rows for each record,
-// which count how often it was trained.
+// which count how often it was trained, and rows that stand for the centre of the workers'
+// replicas, which count the exchanges.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,10 @@ namespace antdt::sim {
 inline constexpr std::uint64_t kRowsOfRecord = 3;
 // How often each record is in these rows; kTorn if its three rows differ.
 inline constexpr std::uint8_t kTorn = 255;
+// The keys of the centre's rows, behind those of all records.
+[[nodiscard]] std::vector<std::uint64_t> centre_keys();
+// Model::exchanges if the centre's rows differ.
+inline constexpr std::uint64_t kTornCentre = ~std::uint64_t{0};
 [[nodiscard]] wire::PsOpen tally_tables();
 [[nodiscard]] Model tally_of(const PsSlices& slices, std::uint64_t records);
 // The lowest and the highest count among the rows of each record; kTorn for all records if slices

@@ -92,6 +92,26 @@ TEST(ParameterServers, HowFarOneMayBeAheadIsForOneSyncOnly) {
   }
 }
 
+TEST(ParameterServers, ExchangesAreSetForReplicasOnly) {
+  const std::string text = with_trainer("shadow = { every = 3, alpha = 0.25 }");
+  const auto config = load_text(replaced(text, "ps-bsp", "shadow-easgd"), "job.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->trainer.shadow.every, 3U);
+  EXPECT_EQ(config->trainer.shadow.alpha, 0.25);
+  for (const std::string sync : {"ps-bsp", "ps-asp"}) {
+    const std::string found = problems_of(replaced(text, "ps-bsp", sync));
+    for (const std::string key : {"every", "alpha"}) {
+      EXPECT_THAT(found, HasSubstr("trainer.shadow." + key +
+                                   ": is for trainer.sync = "
+                                   "\"shadow-easgd\", not \"" +
+                                   sync + "\": remove it"));
+    }
+  }
+  EXPECT_THAT(
+      problems_of(replaced(with_trainer("shadow = { alpha = 0.0 }"), "ps-bsp", "shadow-easgd")),
+      HasSubstr("trainer.shadow.alpha: is 0, so replicas would never meet their centre"));
+}
+
 TEST(ParameterServers, GradientsOfRowsAloneAreAChoiceOfAllReduce) {
   EXPECT_THAT(problems_of(with_trainer("embedding_gradients = \"sparse\"")),
               HasSubstr("trainer.embedding_gradients: is for trainer.sync = \"allreduce\", not "

@@ -92,6 +92,21 @@ TEST(SummaryView, SaysHowGradientsWereSummed) {
                               "steps, the whole table in 5"));
 }
 
+// The gap is a mean over exchanges, so that of a worker with more of them counts more.
+TEST(SummaryView, SaysHowReplicasWereExchanged) {
+  report::Summary s = done();
+  EXPECT_THAT(summary_lines(s), testing::Not(Contains(HasSubstr("exchanges"))));
+  for (report::WorkerSummary& w : s.workers) w.wall_seconds = 0;
+  s.workers[0].wall_seconds = 40;
+  s.workers[0].exchanges = {
+      .count = 3000, .mean_gap_steps = 2, .mean_gap_ms = 40, .waited_seconds = 0.1};
+  s.workers[1].exchanges = {
+      .count = 1000, .mean_gap_steps = 4, .mean_gap_ms = 80, .waited_seconds = 0.1};
+  EXPECT_THAT(summary_lines(s),
+              Contains("exchanges: 4,000, one in 2.5 steps or 50 ms of a worker; training waited "
+                       "0.2s for them (0.50%)"));
+}
+
 TEST(SummaryView, AFailedRunEndsWithItsFirstCause) {
   report::Summary s;
   s.state = "failed";

@@ -237,6 +237,19 @@ TEST(InvariantsTest, AGradientThatIsCountedTwiceIsInTheCheckpoint) {
   expect_seen(Sabotage::kApplyTwice, "none", 5, {"saved"}, Sync::kServers);
 }
 
+TEST(InvariantsTest, ReplicasAreExchangedOnceUnderAllFaults) {
+  EXPECT_THAT(broken(Sabotage::kNone, "none", all_or_some(20, 1), {}, Sync::kShadow), IsEmpty());
+  EXPECT_THAT(broken(Sabotage::kNone, "all", all_or_some(40, 2), {}, Sync::kShadow), IsEmpty());
+}
+
+TEST(InvariantsTest, AnExchangeThatMovesTheCentreTwiceIsSeen) {
+  expect_seen(Sabotage::kExchangeTwice, "none", 5, {"exchange"}, Sync::kShadow);
+}
+
+TEST(InvariantsTest, AnExchangeThatIsMissingAtTheEndOfAPhaseIsSeen) {
+  expect_seen(Sabotage::kDropLastExchange, "none", 5, {"exchange"}, Sync::kShadow);
+}
+
 TEST(InvariantsTest, APlaceThatIsCommittedBeforeItsHomeDecidedIsNotInTheModel) {
   expect_seen(Sabotage::kCommitEarly, "workers", 30, {"model and ledger", "exactly once"},
               Sync::kServers);

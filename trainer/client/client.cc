@@ -383,6 +383,10 @@ void Client::set_table_sums(const wire::TableSums& sums) {
   const std::lock_guard lock(state_->mutex);
   state_->core.set_table_sums(sums);
 }
+void Client::set_shadow(const wire::ShadowSums& sums) {
+  const std::lock_guard lock(state_->mutex);
+  state_->core.set_shadow(sums);
+}
 void Client::set_io(Io io) {
   const std::lock_guard lock(state_->mutex);
   state_->core.set_io(std::move(io));

@@ -203,6 +203,8 @@ class Client {
   void set_max_micro_batch(std::uint32_t records);
   // How this process summed the gradient of an embedding table so far.
   void set_table_sums(const wire::TableSums& sums);
+  // The same for the exchanges of a replica of the dense parameters.
+  void set_shadow(const wire::ShadowSums& sums);
   void progress(const wire::Progress& progress);
   void checkpoint_begun(const wire::CheckpointBegun& begun);
   void checkpoint_written(const wire::CheckpointWritten& written);

@@ -91,6 +91,7 @@ void Reports::send_report(Generation current, MonoTime now, Effects& out) {
   report_.throttle_permille = throttle_permille_;
   report_.max_micro_batch = max_micro_batch_;
   report_.table_sums = table_sums_;
+  report_.shadow = shadow_;
   out.emplace_back(SendMessage{current, 0, std::exchange(report_, {})});
   has_news_ = false;
   report_sent_at_ = now;
@@ -108,6 +109,7 @@ wire::Bye Reports::end(wire::Bye last, Generation current, ShardFeed& feed, Mono
   if (last.account.startup == 0 && last.account.compute == 0) last.account = account_;
   last.table_sums = table_sums_;
   last.traffic = traffic_;
+  last.shadow = shadow_;
   return last;
 }
 

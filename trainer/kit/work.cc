@@ -127,6 +127,15 @@ Result<int> work_with_servers(const Worker& worker) {
                                  worker.identity(), worker.config.seed};
   ANTDT_TRY(parts.keys, transport::make_key_pair(to_string(worker.client.member().worker)));
   parts.device = device_of(worker);
+  if (worker.config.sync == SyncStrategy::kShadowEasgd) {
+    if (model->replica() == nullptr) {
+      return fail(ErrorKind::kUsage,
+                  "trainer.model '{}' has no dense parameters that a worker could keep, so "
+                  "trainer.sync = \"shadow-easgd\" is not for it: use \"ps-asp\"",
+                  worker.config.model);
+    }
+    parts.shadow = trainer::ps_worker::ShadowRules{worker.config.shadow_every};
+  }
   data::Prefetcher prefetcher(worker.take());
   ANTDT_TRY(trainer::Injected injected, injected_into(worker));
   trainer::GenerationGuard guard;

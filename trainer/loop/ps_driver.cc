@@ -27,6 +27,7 @@ worker::WorkerConfig config_of(const PsTools& tools, const PsDriver::Parts& part
   config.has_train_data = parts.train != nullptr;
   config.has_eval_data = parts.eval != nullptr;
   config.eval_batch = parts.eval_batch;
+  config.shadow = parts.shadow;
   return config;
 }
 
@@ -87,7 +88,21 @@ void PsDriver::tell_news() {
     if (!decided) break;
     tell(ps_worker::PushDecided{std::move(*decided), link_->take_hop()});
   }
+  tell_centre();
   tell(heard);
+}
+
+void PsDriver::tell_centre() {
+  if (!machine_.shadow()) return;
+  tools_.client.set_shadow(machine_.shadow()->sums());
+  if (!link_ || !centre_is_here()) return;
+  auto pulled = link_->take(*std::exchange(centre_pull_, std::nullopt));
+  if (!pulled) {
+    failed_ = pulled.error();
+    return;
+  }
+  centre_ = std::move(*pulled);
+  tell(ps_worker::CentreHere{});
 }
 
 ps_worker::Input PsDriver::next_order() {
@@ -133,6 +148,7 @@ void PsDriver::perform(const ps_worker::LeaveServers& effect) {
   tools_.guard.release();
   link_.reset();
   next_.reset();
+  centre_pull_.reset();
   commit_told_ = {};
 }
 
@@ -166,16 +182,24 @@ Result<ps_worker::ServersOpened> PsDriver::open(const ps_worker::OpenServers& ef
   ps_worker::ServersOpened opened;
   ANTDT_TRY(opened.version, link_->open({parts_.seed, tools_.model.tables()}));
   ANTDT_RETURN_IF_ERROR(link_->put(tools_.model.first_values()));
+  if (machine_.shadow() != nullptr) ANTDT_RETURN_IF_ERROR(begin_replica());
   return opened;
+}
+
+Status PsDriver::begin_replica() {
+  DenseReplica& replica = *tools_.model.replica();
+  ANTDT_TRY(const auto centre, link_->pull({replica.centre_rows()}, 0));
+  replica.begin(centre.values.front());
+  return {};
 }
 
 ps_worker::Input PsDriver::perform(const ps_worker::OpenServers& effect) {
   return input_of(open(effect));
 }
 
-// Answers of servers before a decision do not concern the machine.
+// Answers of servers before a decision, or before the centre, do not concern the machine.
 ps_worker::Input PsDriver::perform(const ps_worker::AwaitServers&) {
-  while (!link_->has_decision()) {
+  while (!link_->has_decision() && !centre_is_here()) {
     const Status answered = link_->wait();
     if (!answered) return failure(answered.error());
   }
@@ -264,6 +288,19 @@ void PsDriver::perform(const ps_worker::ForgetPull&) {
   next_->pull.reset();
 }
 
+void PsDriver::perform(const ps_worker::SayCentrePull&) {
+  const auto pull = link_->say_pull({tools_.model.replica()->centre_rows()}, 0);
+  if (pull) {
+    centre_pull_ = *pull;
+  } else {
+    failed_ = pull.error();
+  }
+}
+
+void PsDriver::perform(const worker::SetRate& effect) {
+  tools_.model.replica()->set_rate(effect.factor);
+}
+
 void PsDriver::perform(const ps_worker::BeginBatch&) {
   batch_ = std::move(*next_);
   next_.reset();
@@ -301,9 +338,23 @@ ps_worker::Input PsDriver::perform(const ps_worker::ComputeBatch& effect) {
 }
 
 ps_worker::Input PsDriver::perform(const ps_worker::SayPush& effect) {
-  const Status said = link_->say_push(batch_.computed.gradients, batch_.pulled, effect.commit);
+  std::vector<ps::TableGradient> gradients;
+  if (effect.records) gradients = std::move(batch_.computed.gradients);
+  if (effect.exchange) {
+    gradients.push_back(tools_.model.replica()->exchange(centre_.values.front()));
+  }
+  const ps::WorkerLink::Pulled& from = effect.records ? batch_.pulled : centre_;
+  const Status said = link_->say_push(gradients, from, effect.commit);
   if (!said) return failure(said.error());
   return ps_worker::PushSaid{};
+}
+
+std::vector<ps::TableKeys> PsDriver::evaluated_rows(const data::Examples& batch) const {
+  std::vector<ps::TableKeys> rows = tools_.model.rows_of(batch);
+  if (const DenseReplica* const replica = tools_.model.replica()) {
+    rows.push_back(replica->centre_rows());
+  }
+  return rows;
 }
 
 Result<worker::BatchEvaluated> PsDriver::evaluate(const worker::EvaluateBatch& effect) {
@@ -312,7 +363,7 @@ Result<worker::BatchEvaluated> PsDriver::evaluate(const worker::EvaluateBatch& e
   done.status = batch.status;
   if (batch.status != client::TakeStatus::kData) return done;
   tools_.account.enter(TimeUse::kCompute);
-  const std::vector<ps::TableKeys> rows = tools_.model.rows_of(batch.examples);
+  const std::vector<ps::TableKeys> rows = evaluated_rows(batch.examples);
   ps::WorkerLink::Pulled pulled;
   {
     const Timed waiting(tools_.account, TimeUse::kCollectiveWait);

@@ -54,6 +54,8 @@ class PsDriver {
     std::uint32_t eval_batch = 256;  // in records
     transport::KeyPair keys = {};  // this process's own keys, for servers that are reached over tcp
     wire::Device device = {};
+    // How the model's replica is exchanged with the centre; needs a model that has one.
+    std::optional<ps_worker::ShadowRules> shadow = {};
   };
   PsDriver(PsTools tools, Parts parts);
 
@@ -85,6 +87,8 @@ class PsDriver {
   void perform(const worker::StopReading& effect);
   void perform(const ps_worker::SayPull& effect);
   void perform(const ps_worker::ForgetPull& effect);
+  void perform(const ps_worker::SayCentrePull& effect);
+  void perform(const worker::SetRate& effect);
   void perform(const ps_worker::BeginBatch& effect);
   void perform(const worker::Exit& effect);
   void perform(worker::GiveUp& effect);
@@ -104,6 +108,13 @@ class PsDriver {
   [[nodiscard]] Result<data::Batch> take(const ps_worker::TakeBatch& effect);
   [[nodiscard]] Result<ps_worker::BatchComputed> compute(const ps_worker::ComputeBatch& effect);
   [[nodiscard]] Result<worker::BatchEvaluated> evaluate(const worker::EvaluateBatch& effect);
+  // The rows of a batch as an evaluation needs them.
+  [[nodiscard]] std::vector<ps::TableKeys> evaluated_rows(const data::Examples& batch) const;
+  [[nodiscard]] Status begin_replica();
+  [[nodiscard]] bool centre_is_here() const {
+    return centre_pull_ && link_->is_here(*centre_pull_);
+  }
+  void tell_centre();
   [[nodiscard]] ps::Peers peers_of(const ps_worker::OpenServers& effect) const;
 
   PsTools tools_;
@@ -114,7 +125,9 @@ class PsDriver {
   std::shared_ptr<ps::WorkerLink> link_;
   std::optional<Batch> next_;
   Batch batch_;                  // the batch that is trained
-  std::optional<Error> failed_;  // why a pull could not be sent
+  std::optional<Error> failed_;  // why a pull could not be sent, or read
+  std::optional<ps::WorkerLink::Ticket> centre_pull_;
+  ps::WorkerLink::Pulled centre_;  // the newest, until an exchange uses it
   PlanVersion plan_told_;
   ps::PushOrder::Said commit_told_;  // what the machine was told about this link
 };

@@ -13,7 +13,26 @@
 
 namespace antdt::trainer {
 
-// Keeps no parameters between two calls. One thread at a time.
+// The dense parameters of a model as a worker keeps them itself (trainer.sync = "shadow-easgd"): a
+// replica, which compute() updates by the gradient of each batch, and whose centre the servers
+// hold. Without I/O; one thread at a time.
+class DenseReplica {
+ public:
+  virtual ~DenseReplica() = default;
+
+  // The rows of the centre, of one table behind all those of rows_of().
+  [[nodiscard]] virtual const ps::TableKeys& centre_rows() const = 0;
+  // Becomes the centre; the optimizer begins anew. `centre`: the values of these rows, one after
+  // another, as for the next function.
+  virtual void begin(std::span<const float> centre) = 0;
+  // Moves towards the centre by a share of the distance; returns what the centre moves by, which is
+  // what the replica has moved back. It is to be added to the rows (rule "sum").
+  [[nodiscard]] virtual ps::TableGradient exchange(std::span<const float> centre) = 0;
+  // Factor of the job's learning rate, from the next batch on.
+  virtual void set_rate(double factor) = 0;
+};
+
+// Keeps no parameters between two calls, except in its replica. One thread at a time.
 class PsModel {
  public:
   virtual ~PsModel() = default;
@@ -23,6 +42,11 @@ class PsModel {
   // Rows whose first values the servers cannot draw (dense parameters). Every worker puts the same
   // ones, and the first put counts.
   [[nodiscard]] virtual std::vector<ps::TableGradient> first_values() const = 0;
+
+  // Null: this model keeps no dense parameters. Otherwise they are in no rows_of(), compute() needs
+  // no values of them and returns no gradient of them, and evaluate() is given the centre's rows
+  // behind the others.
+  [[nodiscard]] virtual DenseReplica* replica() { return nullptr; }
 
   // The rows that this batch needs, by rising table, each with rising keys.
   [[nodiscard]] virtual std::vector<ps::TableKeys> rows_of(const data::Examples& batch) const = 0;

@@ -13,6 +13,8 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json) {
   job.read("job.seed", config.seed);
   job.read("trainer.model", config.model);
   job.read("trainer.sync", config.sync);
+  job.read("trainer.shadow.every", config.shadow_every);
+  job.read("trainer.shadow.alpha", config.shadow_alpha);
   job.read("trainer.optimizer", config.optimizer);
   job.read("trainer.lr", config.learning_rate);
   job.read("trainer.momentum", config.momentum);

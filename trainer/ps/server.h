@@ -39,7 +39,7 @@ namespace antdt::ps {
 enum class Consistency {
   kBarrier,    // ps-bsp: a step is one decision of one home, and pulls wait for it
   kBounded,    // ps-ssp: a pull waits until nobody is more than `staleness` pushes behind
-  kUnbounded,  // ps-asp
+  kUnbounded,  // ps-asp, shadow-easgd
 };
 
 // The sender of a request, by which the shell can answer it.

@@ -11,6 +11,7 @@
 #include "trainer/torch/evaluation.h"
 #include "trainer/torch/models/model.h"
 #include "trainer/torch/parameters.h"
+#include "trainer/torch/replicas/elastic_replica.h"
 #include "trainer/torch/threads/compute_threads.h"
 #include "trainer/torch/thrown.h"
 
@@ -32,6 +33,14 @@ wire::PsTable table_of(const TrainerConfig& config, const kit::TableColumns& col
   table.init = columns.deviation == 0 ? "zero" : "normal";
   table.init_scale = columns.deviation;
   return table;
+}
+
+ps::UpdateRule rule_of(const TrainerConfig& config) {
+  ps::UpdateRule rule;
+  rule.kind = ps::parse_update_rule(config.optimizer).value();
+  rule.learning_rate = static_cast<float>(config.learning_rate);
+  rule.weight_decay = static_cast<float>(config.weight_decay);
+  return rule;
 }
 
 // A model's parameters, without the embedding table.
@@ -72,7 +81,14 @@ class TorchPsModel final : public PsModel {
     dense_keys_.resize((parts_.dense.size() + kDenseWidth - 1) / kDenseWidth);
     std::iota(dense_keys_.begin(), dense_keys_.end(), 0);
     first_values_ = padded(parts_.dense.values());
+    if (config.sync != SyncStrategy::kShadowEasgd) return;
+    tables_.back().rule = "sum";
+    replica_.emplace(parts_.dense.values(), parts_.dense.gradients(),
+                     ps::TableKeys{dense_table(), dense_keys_}, kDenseWidth, rule_of(config),
+                     static_cast<float>(config.shadow_alpha));
   }
+
+  [[nodiscard]] DenseReplica* replica() override { return replica_ ? &*replica_ : nullptr; }
 
   [[nodiscard]] const std::vector<wire::PsTable>& tables() const override { return tables_; }
 
@@ -86,13 +102,13 @@ class TorchPsModel final : public PsModel {
     while (rows.size() < columns_.size()) {
       rows.push_back({static_cast<std::uint32_t>(rows.size()), rows.front().keys});
     }
-    rows.push_back({dense_table(), dense_keys_});
+    if (!replica_) rows.push_back({dense_table(), dense_keys_});
     return rows;
   }
 
   [[nodiscard]] Result<Computed> compute(const data::Examples& batch, const KeysByTable& rows,
                                          const RowValues& values) override {
-    ANTDT_RETURN_IF_ERROR(check(rows, values));
+    ANTDT_RETURN_IF_ERROR(check(rows, values, replica_ ? columns_.size() : tables_.size()));
     const std::string what =
         fmt::format("the model cannot compute a batch of {} records", batch.count);
     return or_thrown(ErrorKind::kInternal, what, [&]() -> Result<Computed> {
@@ -105,6 +121,7 @@ class TorchPsModel final : public PsModel {
       threads_.end();
       threads_.computed(batch.count);
       threads_.finish_step();  // each batch is a step of its own
+      if (replica_) replica_->update(loss.weight);
       return Computed{gradients(rows), {loss.weight, loss.sum.item<double>()}};
     });
   }
@@ -112,9 +129,10 @@ class TorchPsModel final : public PsModel {
   [[nodiscard]] Result<wire::EvalPartial> evaluate(const data::Examples& batch,
                                                    const KeysByTable& rows,
                                                    const RowValues& values) override {
-    ANTDT_RETURN_IF_ERROR(check(rows, values));
+    ANTDT_RETURN_IF_ERROR(check(rows, values, tables_.size()));
     const std::string what =
         fmt::format("the model cannot evaluate a batch of {} records", batch.count);
+    const Kept kept(*this);
     return or_thrown(ErrorKind::kInternal, what, [&]() -> Result<wire::EvalPartial> {
       ANTDT_TRY(const Batch tensors, take(batch, rows, values));
       if (model_->is_training()) model_->eval();
@@ -132,9 +150,27 @@ class TorchPsModel final : public PsModel {
     return blocks;
   }
 
-  // Whether these are all tables, as rows_of returns them.
-  [[nodiscard]] Status check(const KeysByTable& rows, const RowValues& values) const {
-    bool fits = rows.size() == tables_.size() && values.size() == rows.size();
+  // An evaluation is of the centre, and the replica is what it was afterwards.
+  class Kept {
+   public:
+    explicit Kept(TorchPsModel& model) : model_(model) {
+      if (!model_.replica_) return;
+      const auto now = model_.parts_.dense.values();
+      values_.assign(now.begin(), now.end());
+    }
+    ~Kept() { std::ranges::copy(values_, model_.parts_.dense.values().begin()); }
+    Kept(const Kept&) = delete;
+    Kept& operator=(const Kept&) = delete;
+
+   private:
+    TorchPsModel& model_;
+    std::vector<float> values_;
+  };
+
+  // Whether these are the first `tables` tables, as rows_of returns them.
+  [[nodiscard]] Status check(const KeysByTable& rows, const RowValues& values,
+                             std::size_t tables) const {
+    bool fits = rows.size() == tables && values.size() == rows.size();
     for (std::size_t i = 0; fits && i < rows.size(); ++i) {
       const auto& keys = i < columns_.size() ? rows.front().keys : dense_keys_;
       fits = rows[i].table == i && rows[i].keys == keys &&
@@ -148,8 +184,10 @@ class TorchPsModel final : public PsModel {
   // Makes the values the model's parameters; returns the batch over them.
   [[nodiscard]] Result<Batch> take(const data::Examples& batch, const KeysByTable& rows,
                                    const RowValues& values) {
-    std::ranges::copy_n(values.back().begin(), static_cast<std::ptrdiff_t>(parts_.dense.size()),
-                        parts_.dense.values().begin());
+    if (values.size() == tables_.size()) {
+      std::ranges::copy_n(values.back().begin(), static_cast<std::ptrdiff_t>(parts_.dense.size()),
+                          parts_.dense.values().begin());
+    }
     Batch tensors = tensors_over(batch, shape_);
     if (columns_.empty()) return tensors;
     ANTDT_RETURN_IF_ERROR(positions_of_.find(rows.front().keys, ids_of(batch, shape_), positions_));
@@ -187,7 +225,9 @@ class TorchPsModel final : public PsModel {
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       all.push_back({rows[i].table, {rows[i].keys, gradient_of(columns_[i])}});
     }
-    all.push_back({dense_table(), {dense_keys_, padded(parts_.dense.gradients())}});
+    if (!replica_) {
+      all.push_back({dense_table(), {dense_keys_, padded(parts_.dense.gradients())}});
+    }
     return all;
   }
 
@@ -211,6 +251,7 @@ class TorchPsModel final : public PsModel {
   std::vector<wire::PsTable> tables_;
   std::vector<std::uint64_t> dense_keys_;
   std::vector<float> first_values_;
+  std::optional<ElasticReplica> replica_;
   KeyPositions positions_of_;
   std::vector<std::int64_t> positions_;  // positions of the batch's ids among its rows
   torch::Tensor table_memory_ = torch::empty({0, 0});
@@ -245,7 +286,7 @@ Result<std::unique_ptr<PsModel>> make_torch_ps_model(const TrainerConfig& config
                 "\"allreduce\"",
                 config.model, why);
   };
-  if (!model.fits_servers()) {
+  if (!model.fits_servers() && config.sync != SyncStrategy::kShadowEasgd) {
     return refuse(
         "it has no embedding table (register_table), so every step would move the whole "
         "model");

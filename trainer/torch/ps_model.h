@@ -22,6 +22,9 @@ struct ServedModel {
 //   parameters in the flat order of FlatParameters, the gaps included. Row b is floats [1024 b,
 //   1024 (b + 1)); the last is filled with zeros.
 //
+// Under sync = "shadow-easgd" the model keeps a replica of the dense parameters, and "dense" is its
+// centre, with the rule "sum".
+//
 // Its memory depends on the batch and the dense parameters, not on shape.id_rows. The dense first
 // values depend only on the seed. They differ from those of an all-reduce job, whose generator has
 // drawn the table before.

@@ -7,6 +7,7 @@
 
 #include "core/ids.h"
 #include "core/wire/membership_messages.h"
+#include "trainer/worker/servers/shadow_chain.h"
 #include "trainer/worker/sharing/share_rules.h"
 
 namespace antdt::worker {
@@ -33,6 +34,9 @@ struct WorkerConfig {
   std::optional<sharing::ShareRules> sharing = {};
   // Members that do not sum their gradients cannot share steps.
   ExchangeRules exchange = {};
+  // How a worker of servers exchanges its replica of the dense parameters with their centre;
+  // empty: it keeps no replica.
+  std::optional<ps_worker::ShadowRules> shadow = {};
 };
 
 }  // namespace antdt::worker

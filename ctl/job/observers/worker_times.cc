@@ -19,6 +19,7 @@ void WorkerTimes::measured(WorkerId worker, const wire::Metrics& metrics) {
   times.of_others = std::max(times.of_others, sum.samples_of_others);
   times.time = sum.account;
   times.table_sums = sum.table_sums;
+  times.shadow = sum.shadow;
 }
 
 void WorkerTimes::left(WorkerId worker, const wire::Bye& bye) {
@@ -27,6 +28,7 @@ void WorkerTimes::left(WorkerId worker, const wire::Bye& bye) {
   times.of_others = std::max(times.of_others, bye.samples_of_others);
   times.time = bye.account;
   times.table_sums = bye.table_sums;
+  times.shadow = bye.shadow;
 }
 
 void WorkerTimes::ended(Member member, MonoTime now) {
@@ -44,6 +46,7 @@ void WorkerTimes::ended(Member member, MonoTime now) {
   all.wall_seconds += last.wall_seconds;
   all.time += last.time;
   all.table_sums += last.table_sums;
+  all.shadow += last.shadow;
   present_.erase(id);
 }
 
@@ -65,6 +68,7 @@ WorkerTimes::Times WorkerTimes::of(WorkerId worker) const {
     times.wall_seconds += found->second.wall_seconds;
     times.time += found->second.time;
     times.table_sums += found->second.table_sums;
+    times.shadow += found->second.shadow;
   }
   return times;
 }

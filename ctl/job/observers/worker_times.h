@@ -21,6 +21,7 @@ class WorkerTimes {
     std::uint64_t of_others = 0;  // of these: computed for other workers in shared steps
     wire::TimeAccount time;
     wire::TableSums table_sums;
+    wire::ShadowSums shadow;
     double wall_seconds = 0;          // of attempts that have ended
     std::optional<double> cpus = {};  // how many CPUs the present attempt used lately
   };

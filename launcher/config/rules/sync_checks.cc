@@ -23,10 +23,11 @@ class SyncChecker {
   void run() {
     sync();
     backup_workers();
-    staleness();
+    settings_of_others();
     embedding_gradients();
     collective();
     ds_sync();
+    shadow();
   }
 
  private:
@@ -37,7 +38,8 @@ class SyncChecker {
     const std::string meant = nearest(sync, known);
     unless(std::ranges::find(known, sync) != known.end(), {"trainer.sync"},
            fmt::format(
-               "'{}' is none of \"allreduce\", \"ps-bsp\", \"ps-ssp\", \"ps-asp\", \"ds-sync\"{}",
+               "'{}' is none of \"allreduce\", \"ps-bsp\", \"ps-ssp\", \"ps-asp\", \"ds-sync\", "
+               "\"shadow-easgd\"{}",
                sync, meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant)));
   }
 
@@ -82,13 +84,20 @@ class SyncChecker {
         "one of the two");
   }
 
-  void staleness() {
+  // Keys that only one kind of synchronisation reads.
+  void settings_of_others() {
     const TrainerSection& t = c_.trainer;
+    only_for(SyncStrategy::kPsSsp, "trainer.staleness", t.staleness);
+    only_for(SyncStrategy::kShadowEasgd, "trainer.shadow.every", t.shadow.every);
+    only_for(SyncStrategy::kShadowEasgd, "trainer.shadow.alpha", t.shadow.alpha);
+  }
+  template <class Value>
+  void only_for(SyncStrategy sync, const char* key, Value value) {
     // effective.toml writes every key, so a default value counts as not written.
-    const std::uint64_t unsaid = schema::default_value(*schema::find_key("trainer.staleness"));
-    unless(is_sync(SyncStrategy::kPsSsp) || t.staleness == unsaid,
-           {"trainer.staleness", "trainer.sync"},
-           fmt::format("is for trainer.sync = \"ps-ssp\", not \"{}\": remove it", t.sync));
+    const Value unsaid = schema::default_value(*schema::find_key(key));
+    unless(is_sync(sync) || value == unsaid, {key, "trainer.sync"},
+           fmt::format("is for trainer.sync = \"{}\", not \"{}\": remove it", name_of(sync),
+                       c_.trainer.sync));
   }
 
   // Groups average parameters in the host's memory, by the loop and the engines of antdt-trainer.
@@ -115,6 +124,19 @@ class SyncChecker {
     unless(t.collective != "nccl", {"trainer.collective", "trainer.sync"},
            "\"nccl\" sums in the memory of devices, and trainer.sync = \"ds-sync\" averages in the "
            "host's: write \"auto\"");
+  }
+
+  // Each worker trains a replica of its own, which the servers' centre follows.
+  void shadow() {
+    if (!is_sync(SyncStrategy::kShadowEasgd)) return;
+    const TrainerSection& t = c_.trainer;
+    unless(t.shadow.alpha > 0, {"trainer.shadow.alpha"},
+           "is 0, so replicas would never meet their centre: use up to 1, such as 0.5");
+    const bool counts = t.model == "tally" || t.model == "tally3" || t.model == "emulated";
+    unless(!counts, {"trainer.model"},
+           fmt::format("'{}' has no dense parameters that a worker could keep: use trainer.sync = "
+                       "\"ps-asp\"",
+                       t.model));
   }
 
   // Reports a problem with the first key, unless one of the keys has a problem already.

@@ -1,12 +1,15 @@
 // Transcripts of a worker of parameter servers.
 //
-//   worker WORKER [no-eval]      what it is; it has said its first join
+//   worker WORKER [no-eval] [shadow=K]   what it is, and in how many steps an exchange is due (0:
+//   in
+//                                        the background); it has said its first join
 //   servers gN SYNC [staleness=N]
 //   phase gN number=N train|eval|finish
 //   abort gN REASON / regroup gN REASON / leave code=N
 //   heard [leave=CODE] [regroup] [stop] [over]       what it knows by now
 //   plan N share=MICRO_BATCHxTIMES                   the newest that the client holds
 //   commit-said phase=N place=N
+//   centre                       the rows of the centre are here
 //   decided N applied|late version=N                 push N
 //   tick
 //   opened version=N, pushed, answered, awaited
@@ -49,6 +52,7 @@ class PsScript : public transcript::Machine {
     config.self = worker_of(line.word(0));
     config.has_eval_data = !line.has("no-eval");
     config.eval_batch = 8;
+    if (const auto every = line.text("shadow")) config.shadow = ShadowRules{std::stoull(*every)};
     return config;
   }
 
@@ -82,6 +86,7 @@ class PsScript : public transcript::Machine {
                           line.number("version", 0)},
                          {}};
     }
+    if (what == "centre") return CentreHere{};
     if (what == "tick") return TimePassed{};
     return answer(line);
   }
@@ -124,6 +129,8 @@ class PsScript : public transcript::Machine {
   }
   std::string operator()(const SayPull& e) const { return fmt::format("pull at {}", e.clock); }
   std::string operator()(const ForgetPull&) const { return "forget the pull"; }
+  std::string operator()(const SayCentrePull&) const { return "pull the centre"; }
+  std::string operator()(const SetRate& e) const { return fmt::format("rate {}", e.factor); }
   std::string operator()(const BeginBatch&) const { return "begin the batch"; }
   std::string operator()(const OpenServers& e) const {
     return fmt::format("OPEN the servers of g{}", e.generation);
@@ -137,9 +144,10 @@ class PsScript : public transcript::Machine {
   std::string operator()(const AwaitRows&) const { return "AWAIT ROWS"; }
   std::string operator()(const ComputeBatch&) const { return "COMPUTE"; }
   std::string operator()(const SayPush& e) const {
-    return fmt::format("PUSH {}: version {}, phase {}, records {} to {}, weight {}",
+    return fmt::format("PUSH {}: version {}, phase {}, records {} to {}, weight {}{}{}",
                        e.commit.number, e.commit.version, e.commit.phase, e.commit.from,
-                       e.commit.to, e.commit.weight);
+                       e.commit.to, e.commit.weight, e.exchange ? ", with an exchange" : "",
+                       e.records ? "" : " only");
   }
   std::string operator()(const AwaitServers&) const { return "AWAIT SERVERS"; }
   std::string operator()(const AwaitGivenBack&) const { return "AWAIT GIVEN BACK"; }

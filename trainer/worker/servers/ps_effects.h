@@ -33,13 +33,16 @@ struct SayPull {
 };
 // The pull of the next batch is not needed; the servers' answers are ignored.
 struct ForgetPull {};
+// Requests the rows of the centre. When they are here, CentreHere is passed.
+struct SayCentrePull {};
 // From now on the next batch is the one that is trained, with the rows that were pulled.
 struct BeginBatch {};
 
 // --------------------------------------------------------------------------- operations
 
-// Replaces any previous link. Opens the tables of the model and puts their first values. What
-// blocks from now on ends with the generation. -> ServersOpened
+// Replaces any previous link. Opens the tables of the model and puts their first values. A replica
+// of the dense parameters, if the model has one, begins with the centre on the servers. What blocks
+// from now on ends with the generation. -> ServersOpened
 struct OpenServers {
   Generation generation;
   wire::PsRoster roster;
@@ -68,9 +71,13 @@ struct ComputeBatch {
 // commit.version. -> PushSaid
 struct SayPush {
   wire::PsCommit commit;
+  // Whether the replica is moved towards the centre that is here, and the push moves the centre by
+  // the same towards the replica.
+  bool exchange = false;
+  bool records = true;  // otherwise the push has no gradients: it is only the exchange
 };
-// Waits until a push is decided; one must be in progress. A driver may answer earlier. ->
-// ServersAnswered
+// Waits until a push is decided, or the centre is here; one of them must be in progress. A driver
+// may answer earlier. -> ServersAnswered
 struct AwaitServers {};
 // -> GivenBack
 struct AwaitGivenBack {
@@ -81,10 +88,10 @@ struct SayIdle {};
 // The same, and waits until everything that is decided by now is applied. -> ServersSettled
 struct SettleServers {};
 
-using Effect =
-    std::variant<Send, SpendTime, LeaveServers, StartReading, StopReading, SayPull, ForgetPull,
-                 BeginBatch, Exit, GiveUp, OpenServers, TakeBatch, AwaitRows, ComputeBatch, SayPush,
-                 AwaitServers, AwaitGivenBack, SayIdle, SettleServers, AwaitRecords, EvaluateBatch>;
+using Effect = std::variant<Send, SpendTime, LeaveServers, StartReading, StopReading, SayPull,
+                            ForgetPull, SayCentrePull, SetRate, BeginBatch, Exit, GiveUp,
+                            OpenServers, TakeBatch, AwaitRows, ComputeBatch, SayPush, AwaitServers,
+                            AwaitGivenBack, SayIdle, SettleServers, AwaitRecords, EvaluateBatch>;
 using Effects = std::vector<Effect>;
 
 }  // namespace antdt::worker::ps_worker

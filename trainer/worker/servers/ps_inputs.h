@@ -39,6 +39,9 @@ struct PushDecided {
   std::optional<Duration> hop;
 };
 
+// The rows of the centre that were requested are here.
+struct CentreHere {};
+
 // ------------------------------------------------------------- results of effects
 // An operation (ps_effects.h) is answered once: by the input that is named beside it there, by
 // ServersLost if it needs the servers, or by WorkFailed. If a SayPull fails, that is the answer to
@@ -83,11 +86,11 @@ struct ServersLost {
   std::string why;
 };
 
-using Input =
-    std::variant<Started, ServersNamed, PhaseStarted, GenerationAborted, RegroupOrdered,
-                 LeaveOrdered, Heard, TimePassed, PlanHeld, CommitSaid, PushDecided, ServersOpened,
-                 BatchTaken, RowsPulled, ServersAnswered, BatchComputed, PushSaid, GivenBack,
-                 SaidIdle, ServersSettled, RecordsAwaited, BatchEvaluated, ServersLost, WorkFailed>;
+using Input = std::variant<Started, ServersNamed, PhaseStarted, GenerationAborted, RegroupOrdered,
+                           LeaveOrdered, Heard, TimePassed, PlanHeld, CommitSaid, PushDecided,
+                           CentreHere, ServersOpened, BatchTaken, RowsPulled, ServersAnswered,
+                           BatchComputed, PushSaid, GivenBack, SaidIdle, ServersSettled,
+                           RecordsAwaited, BatchEvaluated, ServersLost, WorkFailed>;
 
 // An order of the client's as an input; empty for an order that is only for members of a
 // collective.

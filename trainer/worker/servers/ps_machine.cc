@@ -29,6 +29,7 @@ constexpr const char* kGone = "the servers are gone";
 
 PsMachine::PsMachine(WorkerConfig config) : config_(std::move(config)) {
   worker_.self = config_.self;
+  if (config_.shadow) worker_.shadow.emplace(*config_.shadow);
 }
 
 void PsMachine::step(const Input& input, MonoTime now, Effects& out) {
@@ -90,6 +91,7 @@ void PsMachine::on(const ServersNamed& input, MonoTime, Effects& out) {
 void PsMachine::on(const ServersOpened& input, MonoTime, Effects&) {
   expect<Opening>();
   worker_.version = input.version;
+  if (worker_.shadow) worker_.shadow->begin();
   state_ = Linked{};
 }
 
@@ -176,6 +178,12 @@ void PsMachine::on(const PushDecided& input, MonoTime now, Effects& out) {
   if (!taken) give_up(taken.error(), out);
 }
 
+// From: training. To: training.
+void PsMachine::on(const CentreHere&, MonoTime, Effects&) {
+  ANTDT_CHECK(worker_.shadow, "{}: a centre is here that was not asked for", state_name());
+  worker_.shadow->centre_is_here();
+}
+
 // From: training, settling, evaluating. To: linked, until the next phase; joining; ended.
 void PsMachine::phase_ended(PhaseEnd end, const std::string& reason, Effects& out) {
   out.emplace_back(Send{client::SetHold{0}});
@@ -203,8 +211,10 @@ void PsMachine::on(const Heard& input, MonoTime, Effects& out) {
 }
 
 // It takes effect with the next batch.
-void PsMachine::on(const PlanHeld& input, MonoTime, Effects&) {
+// Servers hear of the learning rate themselves; a replica is updated here.
+void PsMachine::on(const PlanHeld& input, MonoTime, Effects& out) {
   worker_.planned = share_of(input.plan, config_.self);
+  if (worker_.shadow) out.emplace_back(SetRate{input.plan.rate});
 }
 
 void PsMachine::on(const CommitSaid& input, MonoTime, Effects&) { commit_said_ = input; }

@@ -57,6 +57,10 @@ class PsMachine {
   [[nodiscard]] const wire::PhaseStart& phase() const { return phase_; }
   // In a phase: how many records of this worker are in the model, or evaluated; else 0.
   [[nodiscard]] std::uint64_t place() const;
+  // Null: it keeps no replica of the dense parameters.
+  [[nodiscard]] const ShadowChain* shadow() const {
+    return worker_.shadow ? &*worker_.shadow : nullptr;
+  }
   [[nodiscard]] const char* state_name() const;
 
  private:
@@ -79,6 +83,7 @@ class PsMachine {
   void on(const PlanHeld& input, MonoTime now, Effects& out);
   void on(const CommitSaid& input, MonoTime now, Effects& out);
   void on(const PushDecided& input, MonoTime now, Effects& out);
+  void on(const CentreHere& input, MonoTime now, Effects& out);
   void on(const ServersSettled& input, MonoTime now, Effects& out);
   void on(const BatchEvaluated& input, MonoTime now, Effects& out);
   void on(const ServersLost& input, MonoTime now, Effects& out);

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/ids.h"
 #include "trainer/ps/server.h"
 #include "trainer/worker/member/inputs.h"
+#include "trainer/worker/servers/shadow_chain.h"
 #include "trainer/worker/training_state.h"
 
 namespace antdt::worker::ps_worker {
@@ -19,7 +21,8 @@ struct PsState {
   std::uint64_t version = 0;    // at least this many updates are decided in this generation
   std::uint64_t pushes = 0;     // number of the last push in this generation
   Share share;
-  Share planned;  // share by the newest plan
+  Share planned;                      // share by the newest plan
+  std::optional<ShadowChain> shadow;  // with a replica of the dense parameters
 
   [[nodiscard]] bool barrier() const { return consistency == ps::Consistency::kBarrier; }
 };

@@ -90,8 +90,8 @@ PsTrainPhase::End PsTrainPhase::on(const BatchTaken& input, MonoTime now, Effect
     case At::kAwaitingRecords:
       if (has_batch) return await_rows(now, out);
       // Every record is applied, so a worker that says idle now hears of the last step.
-      if (input.status == client::TakeStatus::kEnd) return say_idle(At::kFinishing, out);
-      return idle_ ? turn(now, out) : say_idle(At::kGoingIdle, out);
+      if (input.status == client::TakeStatus::kEnd) return drain(At::kFinishing, now, out);
+      return idle_ ? turn(now, out) : drain(At::kGoingIdle, now, out);
     case At::kLookingAhead:
       if (has_batch) next_pull_.say_early(1, out);
       return compute(out);
@@ -208,7 +208,10 @@ PsTrainPhase::End PsTrainPhase::on(const GivenBack& input, MonoTime now, Effects
 PsTrainPhase::End PsTrainPhase::computed(MonoTime now, Effects& out) {
   if (batch_.weight > 0) {
     since_ = now;
-    return wait(At::kMakingRoom, now, out);
+    if (!worker_.shadow) return wait(At::kMakingRoom, now, out);
+    worker_.shadow->trained(now);
+    pull_centre_if_due(out);
+    return wait(worker_.shadow->holds_up() ? At::kAwaitingCentre : At::kMakingRoom, now, out);
   }
   pushed_place_ += batch_.times.samples;
   under_way_.push_back({Fate::kApplied, batch_});
@@ -217,7 +220,7 @@ PsTrainPhase::End PsTrainPhase::computed(MonoTime now, Effects& out) {
 }
 
 // From: making room. To: pushing. With a barrier, the place does not include a push that is late.
-PsTrainPhase::End PsTrainPhase::push(Effects& out) {
+PsTrainPhase::End PsTrainPhase::push(MonoTime now, Effects& out) {
   wire::PsCommit commit;
   commit.number = ++worker_.pushes;
   commit.version = batch_.version;
@@ -229,18 +232,30 @@ PsTrainPhase::End PsTrainPhase::push(Effects& out) {
   if (!worker_.barrier()) pushed_place_ = commit.to;
   under_way_.push_back({Fate::kOpen, batch_});
   at_ = At::kPushing;
-  out.emplace_back(SayPush{commit});
+  const bool exchanges = worker_.shadow && worker_.shadow->at() == ShadowChain::At::kHolding;
+  if (exchanges) {
+    exchange_holds_up_ = worker_.shadow->holds_up();
+    if (exchange_holds_up_) worker_.shadow->waited(now - since_);
+    worker_.shadow->carried(commit.number, false, now);
+  }
+  out.emplace_back(SayPush{commit, exchanges});
   return {};
 }
 
 // From: pushing. To: looking behind; awaiting decision; what follows a batch.
 PsTrainPhase::End PsTrainPhase::on(const PushSaid&, MonoTime now, Effects& out) {
+  if (at_ == At::kDraining) return drain_on(now, out);
   ANTDT_CHECK(at_ == At::kPushing, "a push was said while {}", name_of_state());
   if (!under_way_.empty()) under_way_.back().batch.times.wait += now - since_;
   return after_push(now, out);
 }
 
 PsTrainPhase::End PsTrainPhase::after_push(MonoTime now, Effects& out) {
+  if (exchange_holds_up_) {
+    since_ = now;
+    exchange_holds_up_ = false;
+    return wait(At::kAwaitingExchange, now, out);
+  }
   return next_pull_.waits_for_push() ? take(At::kLookingBehind, now, out) : pushed(now, out);
 }
 
@@ -297,15 +312,30 @@ PsTrainPhase::End PsTrainPhase::look(MonoTime now, Effects& out) {
       if (under_way_.empty()) return await_records(out);
       break;
     case At::kMakingRoom:
-      if (under_way_.size() < kMostUnderWay) return push(out);
+      if (under_way_.size() < kMostUnderWay) return push(now, out);
       break;
+    case At::kAwaitingCentre:
+      if (worker_.shadow->at() == ShadowChain::At::kHolding) {
+        at_ = At::kMakingRoom;
+        return look(now, out);
+      }
+      pull_centre_if_due(out);
+      break;
+    case At::kAwaitingExchange:
+      if (worker_.shadow->at() == ShadowChain::At::kResting) {
+        worker_.shadow->waited(now - since_);
+        return pushed(now, out);
+      }
+      break;
+    case At::kDraining:
+      return drain_on(now, out);
     case At::kAwaitingDecision:
       if (under_way_.front().fate != Fate::kOpen) return decide(now, out);
       break;
     case At::kLeaving:
       if (!under_way_.empty()) break;
       if (idle_) return ended(PhaseEnd::kLeave);
-      return say_idle(At::kLeavingIdle, out);
+      return drain(At::kLeavingIdle, now, out);
     default:
       ANTDT_CHECK(false, "servers answered while {}", name_of_state());
   }
@@ -315,6 +345,12 @@ PsTrainPhase::End PsTrainPhase::look(MonoTime now, Effects& out) {
 
 // With a barrier, the decision is handled in its turn.
 Status PsTrainPhase::on(const PushDecided& input, MonoTime now, Effects& out) {
+  if (worker_.shadow) {
+    const bool is_only_exchange = worker_.shadow->drains_with(input.decided.number);
+    worker_.shadow->decided(input.decided.number);
+    if (is_only_exchange) return {};
+    pull_centre_if_due(out);
+  }
   const auto open = std::ranges::find(under_way_, Fate::kOpen, &UnderWay::fate);
   ANTDT_CHECK(open != under_way_.end(), "push {} is decided, and none is open while {}",
               input.decided.number, name_of_state());
@@ -400,6 +436,8 @@ const char* PsTrainPhase::name_of_state() const {
       return "computing";
     case At::kAwaitingGivenBack:
       return "awaiting given back";
+    case At::kAwaitingCentre:
+      return "awaiting the centre";
     case At::kMakingRoom:
       return "making room";
     case At::kPushing:
@@ -408,6 +446,10 @@ const char* PsTrainPhase::name_of_state() const {
       return "looking behind";
     case At::kAwaitingDecision:
       return "awaiting decision";
+    case At::kAwaitingExchange:
+      return "awaiting the exchange";
+    case At::kDraining:
+      return "draining";
     case At::kFinishing:
       return "finishing";
     case At::kLeaving:

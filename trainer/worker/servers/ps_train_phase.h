@@ -30,6 +30,13 @@
 // Until the ledger has confirmed that, no place behind them is known, so the next batch is computed
 // meanwhile and not pushed.
 //
+// With a replica of the dense parameters (shadow_chain.h), exchanges ride on pushes:
+//
+//   computing ──(in the foreground, every k-th)──> awaiting the centre ──> pushing ──> awaiting the
+//                                                  exchange ──> what follows a batch
+//   awaiting records ──(there are none, or the phase ends)──> draining ──> going idle, finishing
+//   leaving ──(all is decided)──> draining ──> leaving idle
+//
 // A place goes to the ledger only once the home has applied it, in the order of the batches; if the
 // worker is lost between the two, the home reports it. A worker without records waits for its
 // pushes in progress, tells the servers once, so that no step waits for it, and goes on waiting for
@@ -65,10 +72,13 @@ class PsTrainPhase {
     kLookingAhead,
     kComputing,
     kAwaitingGivenBack,
-    kMakingRoom,  // until few enough pushes are undecided
+    kAwaitingCentre,  // of an exchange in the foreground
+    kMakingRoom,      // until few enough pushes are undecided
     kPushing,
     kLookingBehind,
     kAwaitingDecision,  // with a barrier
+    kAwaitingExchange,  // in the foreground, until it is decided
+    kDraining,          // until what the replica was trained since the last exchange is decided
     kFinishing,
     kLeaving,
     kLeavingIdle,
@@ -125,13 +135,17 @@ class PsTrainPhase {
   End await_rows(MonoTime now, Effects& out);
   End compute(Effects& out);
   End computed(MonoTime now, Effects& out);
-  End push(Effects& out);
+  End push(MonoTime now, Effects& out);
   End after_push(MonoTime now, Effects& out);
   End pushed(MonoTime now, Effects& out);
   End decide(MonoTime now, Effects& out);
   void give_back(Batch& batch, Effects& out);
   void conclude_decided(MonoTime now, Effects& out);
   End say_idle(At at, Effects& out);
+  void pull_centre_if_due(Effects& out);
+  // `then`: going idle, finishing or leaving idle.
+  End drain(At then, MonoTime now, Effects& out);
+  End drain_on(MonoTime now, Effects& out);
   End leave(MonoTime now, Effects& out);
   PhaseEnd ended(PhaseEnd end);
 
@@ -149,6 +163,8 @@ class PsTrainPhase {
   bool idle_ = false;               // the servers know that it has nothing to push
   bool plan_changed_ = true;        // the next batch is the first under its plan
   bool gave_back_ = false;          // and the ledger has not confirmed it
+  bool exchange_holds_up_ = false;  // the push that is made carries one in the foreground
+  At after_drain_ = At::kEnded;     // what follows it
   std::string breakage_;
 };
 

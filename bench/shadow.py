@@ -1,0 +1,174 @@
+"""What exchanges in the background cost and give (sync = "shadow-easgd"): DeepFM on clicks, four workers on one
+host and two servers on another, with a wire between them on which a message takes a given time.
+
+    unshare -rn python3 bench/shadow.py [--rows N] [--ms M] [--compute MS] [--seeds N] [--only NAME ...]
+
+Each batch takes `--compute` ms longer than it does, so that the speed does not depend on who else computes on this
+machine. Goals: training waits for exchanges less than 1 % of its time, and its speed is at least 0.97 of that without
+exchanges. The log loss is that of the evaluation after the last epoch.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from runs import BIN, ROOT
+
+sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+from harness import await_true  # noqa: E402
+
+HERE, THERE = "10.77.0.1", "10.77.0.2"
+KINDS = {
+    "background": ("shadow-easgd", ""),
+    "never": ("shadow-easgd", "shadow = { every = 1000000 }"),
+    "every 5th": ("shadow-easgd", "shadow = { every = 5 }"),
+    "ps-asp": ("ps-asp", ""),
+    "ps-bsp": ("ps-bsp", ""),
+    "allreduce": ("allreduce", ""),
+}
+
+
+def job(options, kind, seed, place):
+    sync, more = KINDS[kind]
+    servers = """[roles.server]
+count = 2
+command = ["antdt-server"]
+resources = { cpus = 0.5 }
+""" if sync != "allreduce" else ""
+    slower = f'[[inject]]\nworkers = ["w0", "w1", "w2", "w3"]\ndelay = "{options.compute}ms"\n' if options.compute else ""
+    return f"""schema = 1
+[job]
+name = "shadow"
+epochs = {options.epochs}
+seed = {seed}
+[roles.worker]
+count = 4
+command = ["antdt-trainer"]
+resources = {{ cpus = 1.5 }}
+{servers}[data]
+format = "criteo"
+paths = ["{options.data}/train.tsv"]
+eval_paths = ["{options.data}/eval.tsv"]
+hash_buckets = 65536
+[batch]
+global = {options.batch}
+[trainer]
+model = "{options.model}"
+sync = "{sync}"
+optimizer = "adam"
+lr = {options.lr}
+{more}
+[cluster]
+hosts = ["{HERE}:7700", "{THERE}:7700"]
+keys = "{place}/keys"
+{slower}"""
+
+
+class Place:
+    """Two hosts with a slow wire between them, inside the namespaces of this process."""
+
+    def __init__(self, directory, ms):
+        self.directory, self.ended = pathlib.Path(directory), []
+        self.env = dict(os.environ, XDG_RUNTIME_DIR=str(self.directory), HOME=str(self.directory))
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        other = self.begin(["unshare", "-n", "sleep", "infinity"])
+        own = os.readlink("/proc/self/ns/net")
+        await_true(lambda: os.readlink(f"/proc/{other.pid}/ns/net") != own, 10, "a namespace")
+        wire = self.begin([sys.executable, ROOT / "tests" / "e2e" / "slow_wire.py", HERE, other.pid, THERE,
+                           ms / 2], stdout=subprocess.PIPE, text=True)
+        assert wire.stdout.readline() == "ready\n", "the wire is not there"
+        inside = ["nsenter", "-t", other.pid, "-n"]
+        subprocess.run([str(w) for w in [*inside, "ip", "link", "set", "lo", "up"]], check=True)
+        subprocess.run([BIN / "antdt", "keygen", "--dir", self.directory / "keys"], check=True,
+                       stdout=subprocess.DEVNULL)
+        self.agent("hosta", HERE, [], 6)
+        self.agent("hostb", THERE, inside, 1)
+
+    def begin(self, words, **options):
+        process = subprocess.Popen([str(w) for w in words], env=self.env, **options)
+        self.ended.append(process)
+        return process
+
+    def agent(self, name, address, enter, cpus):
+        log = self.directory / f"{name}.log"
+        with open(log, "w", encoding="utf-8") as out:
+            self.begin([*enter, BIN / "antdtd", "--listen", f"{address}:7700", "--keys", self.directory / "keys",
+                        "--state-dir", self.directory / f"{name}-state", "--host-name", name, "--socket-dir",
+                        self.directory / name, "--cpus", cpus, "--allow-root"], stdout=out,
+                       stderr=subprocess.STDOUT)
+        await_true(lambda: "listening" in log.read_text(), 30, f"{name} listens")
+
+    def run(self, name, text):
+        file = self.directory / f"{name}.toml"
+        file.write_text(text, encoding="utf-8")
+        run = self.directory / name
+        done = subprocess.run([BIN / "antdt", "run", file, "--run-dir", run], env=self.env,
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{name}: {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        return json.loads((run / "summary.json").read_text(encoding="utf-8"))
+
+    def end(self):
+        for process in reversed(self.ended):
+            process.terminate()
+        for process in self.ended:
+            process.wait(30)
+
+
+def figures(summary):
+    found = [w.get("exchanges") for w in summary["workers"]]
+    found = [e for e in found if e]
+    count = sum(e["count"] for e in found)
+    training = summary["training_seconds"]
+    return {
+        "samples_per_second": summary["samples_trained"] / training,
+        "log_loss": summary["epochs"][-1]["eval"]["log_loss"],
+        "auc": summary["epochs"][-1]["eval"]["auc"],
+        "exchanges": count,
+        "gap_steps": sum(e["count"] * e["mean_gap_steps"] for e in found) / count if count else 0,
+        "gap_ms": sum(e["count"] * e["mean_gap_ms"] for e in found) / count if count else 0,
+        "waited_share": sum(e["waited_seconds"] for e in found) / (training * len(summary["workers"])),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=40000)
+    parser.add_argument("--data", help="a directory with train.tsv and eval.tsv, instead of made-up clicks")
+    parser.add_argument("--ms", type=float, default=20, help="of a round trip")
+    parser.add_argument("--compute", type=int, default=60)
+    parser.add_argument("--batch", type=int, default=512)
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--lr", default="1e-3")
+    parser.add_argument("--model", default="deepfm")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", nargs="*", choices=list(KINDS), default=list(KINDS))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="shadow") as directory:
+        place = Place(directory, options.ms)
+        try:
+            if not options.data:
+                options.data = place.directory / "data"
+                subprocess.run([BIN / "antdt", "data", "synth", "criteo", "--rows", str(options.rows), "--seed", "7",
+                                "--out", options.data], check=True, stdout=subprocess.DEVNULL)
+            all_found = {}
+            for seed in range(1, options.seeds + 1):
+                for kind in options.only:
+                    found = figures(place.run(f"{kind.replace(' ', '-')}-{seed}", job(options, kind, seed,
+                                                                                      place.directory)))
+                    all_found.setdefault(kind, []).append(found)
+                    print(kind, seed, json.dumps(found), flush=True)
+        finally:
+            place.end()
+    for kind, found in all_found.items():
+        print(f"{kind:12}", *(f"{key} {statistics.mean(f[key] for f in found):.5g} "
+                              f"({min(f[key] for f in found):.5g} to {max(f[key] for f in found):.5g})"
+                              for key in found[0]))
+
+
+if __name__ == "__main__":
+    main()

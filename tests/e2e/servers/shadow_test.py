@@ -1,0 +1,94 @@
+"""Jobs whose workers keep replicas of the dense parameters and exchange them with a centre on the servers
+(sync = "shadow-easgd")."""
+
+import json
+import unittest
+
+import shared  # noqa: F401 (finds what follows)
+import jobs
+from harness import await_true, needs_trainer
+from server_jobs import BUDGETS, ServersTest
+
+ROWS = 12000
+
+
+@needs_trainer
+class Shadow(ServersTest):
+    def setUp(self):
+        super().setUp()
+        made = self.antdt("data", "synth", "criteo", "--rows", ROWS, "--seed", 5, "--out",
+                          self.dir / "data")
+        self.assertEqual(made.returncode, 0, made.stderr)
+
+    def job(self, workers=3, trainer="", delay="", sync="shadow-easgd", servers=2, extra=""):
+        data = self.dir / "data"
+        text = jobs.ctr(data / "train.tsv", data / "eval.tsv", workers=workers, batch=96 * workers)
+        text = text.replace('sync = "allreduce"', f'sync = "{sync}"\n{trainer}')
+        if servers:
+            text += f'[roles.server]\ncount = {servers}\n'
+        if delay:
+            text += f'[[inject]]\nworkers = ["*"]\ndelay = "{delay}"\n'
+        return self.write("job.toml", text + extra)
+
+    def exchanges(self, summary):
+        return {w["id"]: w["exchanges"] for w in summary["workers"]}
+
+    def test_replicas_are_exchanged_in_the_background_and_the_centre_is_the_model(self):
+        run = self.run_job(self.job(delay="5ms"))
+        self.assert_done(run)
+        self.assert_once(run, 2, ROWS)
+        self.assertGreater(run.summary["epochs"][1]["eval"]["auc"], 0.6, "of the centre")
+        for worker, found in self.exchanges(run.summary).items():
+            steps = 2 * ROWS / 3 / 96
+            self.assertGreater(found["count"], steps / 10, worker)
+            self.assertGreaterEqual(found["mean_gap_steps"], 1, worker)
+            self.assertGreater(found["mean_gap_ms"], 0, worker)
+        self.assertRegex(run.out, r"exchanges: [\d,]+, one in \d+\.\d steps or \d+ ms of a worker; "
+                                  r"training waited \d+\.\ds for them")
+        self.assert_nothing_left()
+
+    def test_in_the_foreground_each_kth_step_waits_for_its_exchange(self):
+        run = self.run_job(self.job(trainer="shadow = { every = 4 }"))
+        self.assert_done(run)
+        self.assert_once(run, 2, ROWS)
+        for worker, found in self.exchanges(run.summary).items():
+            self.assertLessEqual(found["mean_gap_steps"], 4, worker)
+            self.assertGreater(found["mean_gap_steps"], 3, worker)
+            self.assertGreater(found["waited_seconds"], 0, worker)
+        self.assert_nothing_left()
+
+    def test_a_lost_worker_is_not_noticed_by_the_others_and_the_audit_is_exact(self):
+        process, run_dir = self.start_job(self.job(delay="20ms", extra=BUDGETS))
+        before = self.await_training(run_dir, samples=1500)
+
+        def exchanged():
+            workers = json.loads(self.antdt("status", run_dir, "--json").stdout)["workers"]
+            return all(w.get("exchanges", {}).get("count", 0) > 0 for w in workers) and workers
+        await_true(exchanged, 60, "each worker has exchanged")
+        victim = next(w for w in before["workers"] if w["id"] == "w1")
+        self.kill(victim["pid"])
+        summary = self.finish(process, run_dir)
+        self.assertEqual((summary["lineages"], summary["generations"]), (1, 1))
+        after = {w["id"]: w for w in summary["workers"]}
+        for w in before["workers"]:
+            if w["id"] != "w1":
+                self.assertEqual(after[w["id"]]["pid"], w["pid"])
+        self.assertEqual(after["w1"]["attempt"], 2)
+        audit = self.antdt("data", "audit", run_dir, "--json")
+        self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
+        for epoch in json.loads(audit.stdout)["epochs"]:
+            self.assertEqual((epoch["once"], epoch["repeated"], epoch["lost"]), (ROWS, 0, 0))
+        self.assert_nothing_left()
+
+    def test_a_job_that_cannot_have_replicas_is_refused(self):
+        none = self.antdt("run", self.job(servers=0), "--dry-run")
+        self.assertEqual(none.returncode, 2, none.stdout)
+        self.assertIn("roles.server.count", none.stderr + none.stdout)
+        wrong = self.antdt("run", self.job(sync="ps-asp", trainer="shadow = { every = 3 }"), "--dry-run")
+        self.assertEqual(wrong.returncode, 2, wrong.stdout)
+        self.assertIn('trainer.shadow.every: is for trainer.sync = "shadow-easgd", not "ps-asp"',
+                      wrong.stderr + wrong.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

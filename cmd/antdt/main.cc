@@ -7,6 +7,7 @@
 
 #include "core/os/process.h"
 #include "launcher/commands/commands.h"
+#include "launcher/commands/plan/command.h"
 #include "launcher/commands/usage.h"
 
 int main(int argc, char** argv) {
@@ -39,6 +40,7 @@ int main(int argc, char** argv) {
   antdt::cli::add_report(app, exit_code);
   antdt::cli::add_diagnose(app, exit_code);
   antdt::cli::add_simulate(app, exit_code);
+  antdt::cli::add_plan(app, exit_code);
   antdt::cli::add_replay(app, exit_code);
   antdt::cli::add_bench(app, exit_code);
   antdt::cli::add_keygen(app, exit_code);

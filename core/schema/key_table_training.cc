@@ -105,7 +105,9 @@ const std::vector<Key>& training() {
        {"lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet", "emulated", "tally", "tally3"},
        true},
       {"trainer.sync", kText, "\"allreduce\"",
-       "how workers keep one model: each holds it, or parameter servers do"},
+       "how workers keep one model: each holds it, or parameter servers do; \"auto\": as antdt "
+       "plan "
+       "recommends at the start"},
       {"trainer.collective",
        kText,
        "\"auto\"",

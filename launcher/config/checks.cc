@@ -16,10 +16,10 @@
 #include "core/sync_strategy.h"
 #include "launcher/config/rules/drill_checks.h"
 #include "launcher/config/rules/sync_checks.h"
+#include "launcher/plan/strategies.h"
 #include "launcher/start/own_program.h"
 
 namespace antdt::launcher {
-
 namespace {
 
 // How long a job daemon that stands by takes to go on with the job, once the lease has ended.
@@ -230,6 +230,7 @@ class Checker {
     unless(!problems_.written("roles.server") || problems_.written("roles.server.count"),
            {"roles.server.count"},
            "is missing: write how many servers the job has, or remove [roles.server]");
+    if (c_.trainer.sync == plan::kAutoSync) return;
     unless(server.count == 0 || on_servers(), {"roles.server.count", "trainer.sync"},
            fmt::format("there is nothing for servers to do under trainer.sync = \"{}\": write "
                        "sync = \"ps-bsp\" there, or remove [roles.server]",

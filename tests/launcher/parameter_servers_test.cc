@@ -133,12 +133,22 @@ TEST(Collective, NcclSumsInTheMemoryOfDevices) {
 }
 
 TEST(ParameterServers, ASyncThatIsNotKnownIsRefused) {
-  EXPECT_EQ(problems_of(replaced(kServersJob, "ps-bsp", "ps-bps")),
-            "job.toml:13:1: trainer.sync: 'ps-bps' is none of \"allreduce\", \"ps-bsp\", "
-            "\"ps-ssp\", \"ps-asp\", \"ds-sync\" (did you mean 'ps-bsp'?)");
+  EXPECT_EQ(
+      problems_of(replaced(kServersJob, "ps-bsp", "ps-bps")),
+      "job.toml:13:1: trainer.sync: 'ps-bps' is none of \"allreduce\", \"ps-bsp\", "
+      "\"ps-ssp\", \"ps-asp\", \"ds-sync\", \"shadow-easgd\", \"auto\" (did you mean 'ps-bsp'?)");
   EXPECT_EQ(problems_of(replaced(kServersJob, "ps-bsp", "gossip")),
             "job.toml:13:1: trainer.sync: 'gossip' is none of \"allreduce\", \"ps-bsp\", "
-            "\"ps-ssp\", \"ps-asp\", \"ds-sync\"");
+            "\"ps-ssp\", \"ps-asp\", \"ds-sync\", \"shadow-easgd\", \"auto\"");
+}
+
+TEST(ParameterServers, APlannedSyncMayHaveServersOrNot) {
+  for (const std::string& text :
+       {replaced(kServersJob, "ps-bsp", "auto"), kJob + "[trainer]\nsync = \"auto\"\n"}) {
+    const auto config = load_text(text, "job.toml");
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->trainer.sync, "auto");
+  }
 }
 
 TEST(ParameterServers, AStepMayGoOnWithoutSomeWorkersButNotWithoutAll) {

@@ -8,10 +8,13 @@
 #include "core/os/runtime_dir.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/doctor/quick.h"
+#include "launcher/commands/plan/make_plan.h"
 #include "launcher/commands/run/prepare.h"
 #include "launcher/commands/run/resume.h"
 #include "launcher/commands/run/run_prepared.h"
 #include "launcher/commands/run/watch_run.h"
+#include "launcher/plan/plan_view.h"
+#include "launcher/plan/reasons.h"
 #include "launcher/slurm/slurm_agents.h"
 #include "launcher/start/start.h"
 #include "launcher/view/live_view.h"
@@ -32,6 +35,37 @@ struct RunOptions {
   RunHow how;
   bool dry_run = false;
 };
+
+// trainer.sync = "auto": plans, and says what it chose and why. Returns the settings to add and, in
+// `options`, what goes into RUN/plan.json. No settings: the job names a way itself.
+Result<std::vector<std::string>> planned_settings(transport::Context& context,
+                                                  RunOptions& options) {
+  ANTDT_TRY(const launcher::JobConfig config, launcher::load(options.job, options.set));
+  if (config.trainer.sync != launcher::plan::kAutoSync) return std::vector<std::string>{};
+  std::FILE* out = talk(options.how.json);
+  fmt::print(out, "trainer.sync = \"auto\": trying ways of synchronisation, about 20 s\n");
+  const auto say = [out](const std::string& what) {
+    fmt::print(out, "  {}\n", what);
+    std::fflush(out);
+  };
+  ANTDT_TRY(const Planned planned, make_plan(context, options.job, options.set, say));
+  const launcher::plan::Plan& plan = planned.plan;
+  if (!plan.recommended) {
+    std::string why;
+    for (const std::string& caveat : plan.caveats) why += "\n  " + caveat;
+    return fail(ErrorKind::kUsage,
+                "trainer.sync = \"auto\": no way of synchronisation can be chosen; antdt plan {} "
+                "shows why for each. Name one in trainer.sync{}",
+                options.job, why);
+  }
+  const launcher::plan::Prediction& chosen = plan.predictions[*plan.recommended];
+  fmt::print(out, "chosen in {:.1f} s: {}\n", planned.seconds, launcher::plan::name_of(chosen));
+  for (const std::string& reason : plan.reasons) say(reason);
+  auto json = launcher::plan::plan_json(planned.measured, plan);
+  json["seconds"] = planned.seconds;
+  options.how.plan = json.dump(2) + "\n";
+  return launcher::plan::settings_of(chosen);
+}
 
 void print_dry_run(const RunOptions& options, const Prepared& prepared) {
   if (options.how.json) {
@@ -65,11 +99,15 @@ void print_quarantined(bool json, const std::string& data_json) {
   }
 }
 
-Result<int> run(const RunOptions& options) {
+Result<int> run(RunOptions options) {
   if (options.job.empty()) {
     return fail(ErrorKind::kUsage, "which job? antdt run job.toml, or antdt run --resume RUN");
   }
   transport::Context context;
+  if (!options.dry_run) {
+    ANTDT_TRY(const auto settings, planned_settings(context, options));
+    options.set.insert(options.set.end(), settings.begin(), settings.end());
+  }
   ANTDT_TRY(const Prepared prepared, prepare(context, options.job, options.set, options.how.run));
   if (options.dry_run) {
     print_dry_run(options, prepared);
@@ -105,6 +143,10 @@ Result<int> run_under_slurm(RunOptions options) {
 }  // namespace
 
 Result<int> run_prepared(transport::Context& context, const Prepared& prepared, const RunHow& how) {
+  if (prepared.config.trainer.sync == launcher::plan::kAutoSync) {
+    return fail(ErrorKind::kUsage,
+                "trainer.sync = \"auto\" is for antdt run: name a way of synchronisation");
+  }
   ANTDT_TRY(const launcher::Programs programs, launcher::find_programs());
   ANTDT_TRY(const std::string sockets, runtime_directory());
   ANTDT_TRY(const std::string data_json, index_data(prepared.config));
@@ -112,6 +154,9 @@ Result<int> run_prepared(transport::Context& context, const Prepared& prepared, 
   ANTDT_TRY(launcher::RunDirectory directory,
             launcher::create_run_directory(prepared.config, prepared.job_toml, how.run));
   ANTDT_RETURN_IF_ERROR(write_file_atomic(directory.path + "/data.json", data_json, 0600));
+  if (!how.plan.empty()) {
+    ANTDT_RETURN_IF_ERROR(write_file_atomic(directory.path + "/plan.json", how.plan, 0600));
+  }
 
   launcher::hold_signals();
   const std::string& job = prepared.config.job.id;

@@ -9,6 +9,7 @@
 #include "core/schema/units.h"
 #include "core/sync_strategy.h"
 #include "jobd/programs/job_spec.h"
+#include "launcher/plan/strategies.h"
 #include "launcher/view/text_table.h"
 #include "sim/fleet/ideal.h"
 
@@ -41,6 +42,12 @@ Status can_be_played(const launcher::JobConfig& config) {
                 "a program of protocol \"{}\" is not simulated: only those that speak the antdt "
                 "protocol are",
                 config.roles.worker.protocol);
+  }
+  if (config.trainer.sync == launcher::plan::kAutoSync) {
+    return fail(
+        ErrorKind::kUsage,
+        "trainer.sync = \"auto\" is decided when a job is started: name the way that is to be "
+        "simulated with --set trainer.sync=…");
   }
   return {};
 }

@@ -1,18 +1,13 @@
 #include "launcher/commands/simulate/measure.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <stdlib.h>
-#include <sys/wait.h>
 
 #include <filesystem>
 #include <optional>
 #include <thread>
 
-#include "core/os/fs.h"
-#include "core/os/owned_fd.h"
-#include "core/os/spawn.h"
 #include "core/schema/units.h"
+#include "launcher/commands/simulate/short_run.h"
 #include "launcher/start/run_directory.h"
 #include "shard_server/history/series.h"
 #include "sim/fleet/steadiness.h"
@@ -23,62 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kMeasureEvery{250};
-constexpr std::size_t kLastBytes = 2000;  // of what the run printed, in an error
-
-// A directory that is removed with this.
-class Aside {
- public:
-  static Result<Aside> make() {
-    std::string path = fs::temp_directory_path() / "antdt-measure-XXXXXX";
-    if (::mkdtemp(path.data()) == nullptr) {
-      return fail_errno(ErrorKind::kIo, errno, fmt::format("cannot make the directory {}", path));
-    }
-    return Aside(std::move(path));
-  }
-  Aside(Aside&& other) noexcept : path_(std::exchange(other.path_, "")) {}
-  Aside& operator=(Aside&&) = delete;
-  ~Aside() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  explicit Aside(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
-
-// This program with other arguments; what it prints is appended to a file.
-class Command {
- public:
-  static Result<Command> start(std::vector<std::string> arguments, const std::string& output) {
-    const OwnedFd file(::open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-    if (file.get() < 0) {
-      return fail_errno(ErrorKind::kIo, errno, fmt::format("cannot write {}", output));
-    }
-    Spawn what;
-    what.program = "/proc/self/exe";
-    what.arguments = std::move(arguments);
-    what.standard_output = what.standard_error = file.get();
-    ANTDT_TRY(const Spawned spawned, spawn(what));
-    return Command(spawned.pid);
-  }
-  // Whether it has ended; does not wait.
-  bool ended() { return ended_ || wait(WNOHANG); }
-  void await_end() {
-    while (!ended_) wait(0);
-  }
-
- private:
-  explicit Command(pid_t pid) : pid_(pid) {}
-  bool wait(int flags) {
-    const pid_t found = ::waitpid(pid_, nullptr, flags);
-    ended_ = found == pid_ || (found < 0 && errno != EINTR);
-    return ended_;
-  }
-  pid_t pid_;
-  bool ended_ = false;
-};
 
 std::string history_of(const std::string& run_dir) {
   const auto control = launcher::read_control(run_dir);
@@ -94,18 +33,12 @@ fleet::Steadiness look_at(const std::string& run_dir, std::uint32_t workers) {
   return series ? fleet::steadiness_of(*series, workers) : fleet::Steadiness{};
 }
 
-std::string end_of_output(const std::string& path) {
-  const auto text = read_file(path);
-  if (!text) return "";
-  return text->size() <= kLastBytes ? *text : "..." + text->substr(text->size() - kLastBytes);
-}
-
 }  // namespace
 
 Result<RecordedRun> measure(const Measuring& what) {
   ANTDT_TRY(const launcher::JobConfig config, launcher::load(what.job, what.overrides));
   ANTDT_RETURN_IF_ERROR(can_be_played(config));
-  ANTDT_TRY(const Aside aside, Aside::make());
+  ANTDT_TRY(const Aside aside, Aside::make("antdt-measure"));
   const std::string run_dir = aside.path() + "/run";
   const std::string output = aside.path() + "/output";
   std::vector<std::string> arguments = {"run", what.job, "--run-dir", run_dir, "--json"};

@@ -1,6 +1,7 @@
 #include "launcher/config/rules/sync_checks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <initializer_list>
@@ -11,6 +12,7 @@
 #include "core/schema/job_reader.h"
 #include "core/sync_strategy.h"
 #include "launcher/config/suggest.h"
+#include "launcher/plan/strategies.h"
 #include "launcher/start/own_program.h"
 
 namespace antdt::launcher {
@@ -33,14 +35,11 @@ class SyncChecker {
  private:
   void sync() {
     const std::string& sync = c_.trainer.sync;
-    constexpr auto kNames = names_of(SyncStrategy{});
-    const std::vector<std::string> known(kNames.begin(), kNames.end());
+    const std::vector<std::string> known = plan::values_of_sync();
     const std::string meant = nearest(sync, known);
     unless(std::ranges::find(known, sync) != known.end(), {"trainer.sync"},
-           fmt::format(
-               "'{}' is none of \"allreduce\", \"ps-bsp\", \"ps-ssp\", \"ps-asp\", \"ds-sync\", "
-               "\"shadow-easgd\"{}",
-               sync, meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant)));
+           fmt::format("'{}' is none of \"{}\"{}", sync, fmt::join(known, "\", \""),
+                       meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant)));
   }
 
   void backup_workers() {

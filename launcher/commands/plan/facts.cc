@@ -1,0 +1,150 @@
+#include "launcher/commands/plan/facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "launcher/commands/doctor/examine.h"
+#include "launcher/config/placement.h"
+#include "trainer/data/dataset.h"
+
+namespace antdt::cli {
+namespace {
+
+namespace plan = launcher::plan;
+
+constexpr std::uint32_t kUsualServers = 2;
+constexpr std::uint64_t kMostRecords = 16'384;  // of a batch whose rows are counted
+
+bool always(const launcher::Injection& rule) {
+  return rule.from.count() == 0 && rule.until.count() == 0 && rule.every.count() == 0 &&
+         rule.chance == 1;
+}
+
+bool slows_links(const launcher::Injection& rule) {
+  return rule.latency.count() > 0 || rule.bandwidth > 0;
+}
+
+double seconds(double us) { return us / 1e6; }
+
+}  // namespace
+
+Result<PlannedHosts> hosts_of(const Prepared& prepared) {
+  std::vector<std::uint32_t> workers(prepared.hosts.size(), 0);
+  for (const std::size_t host : prepared.places.workers) ++workers[host];
+  const auto with_workers = static_cast<std::uint32_t>(
+      std::ranges::count_if(workers, [](std::uint32_t n) { return n > 0; }));
+  std::set<std::uint32_t> counts = {std::max(1U, prepared.config.roles.server.count)};
+  if (prepared.config.roles.server.count == 0) counts = {kUsualServers};
+  if (with_workers > 1) counts.insert(with_workers);
+
+  PlannedHosts planned;
+  std::vector<std::vector<std::uint32_t>> servers;  // by candidate and host
+  for (const std::uint32_t count : counts) {
+    launcher::RolesSection roles = prepared.config.roles;
+    roles.server.count = roles.server.min = roles.server.max = count;
+    auto placed = launcher::place(prepared.hosts, roles);
+    if (!placed) continue;  // there is no room for so many
+    servers.emplace_back(prepared.hosts.size(), 0);
+    for (const std::size_t host : placed->servers) ++servers.back()[host];
+    planned.servers.push_back({count, {}});
+  }
+  for (std::size_t h = 0; h < prepared.hosts.size(); ++h) {
+    const bool used = workers[h] > 0 || std::ranges::any_of(servers, [&](const auto& by_host) {
+                        return by_host[h] > 0;
+                      });
+    if (!used) continue;
+    planned.hosts.push_back({prepared.hosts[h].name, prepared.hosts[h].cpus, workers[h]});
+    for (std::size_t i = 0; i < servers.size(); ++i) {
+      planned.servers[i].by_host.push_back(servers[i][h]);
+    }
+  }
+  return planned;
+}
+
+std::optional<plan::Link> drilled_link(const launcher::JobConfig& config,
+                                       std::vector<std::string>& notes) {
+  std::optional<plan::Link> link;
+  bool left_out = false;
+  for (const launcher::Injection& rule : config.inject) {
+    const bool all = std::ranges::find(rule.workers, "*") != rule.workers.end() ||
+                     (rule.workers.empty() && config.cluster.hosts.empty());
+    if (!slows_links(rule) || !all || !always(rule)) {
+      left_out = true;
+      continue;
+    }
+    if (!link) link = plan::Link{0, 0, true, false, "the drill of job.toml"};
+    link->latency_s += seconds(static_cast<double>(rule.latency.count()));
+    const auto bandwidth = static_cast<double>(rule.bandwidth);
+    if (bandwidth > 0 && (link->bytes_per_s == 0 || bandwidth < link->bytes_per_s)) {
+      link->bytes_per_s = bandwidth;
+    }
+    // "*" are all workers; a rule of a host concerns its servers, too.
+    link->answers_held_back |=
+        rule.workers.empty() || std::ranges::any_of(rule.workers, [](const std::string& name) {
+          return name.starts_with("s");
+        });
+  }
+  if (left_out) {
+    notes.emplace_back(
+        "drills other than those that slow the links of all workers all the time are left out");
+  }
+  return link;
+}
+
+Result<plan::Link> measured_link(transport::Context& context, const launcher::JobConfig& config,
+                                 const std::vector<plan::HostLoad>& hosts) {
+  Examination wanted = examination_of(config);
+  wanted.hosts.clear();
+  for (const plan::HostLoad& host : hosts) wanted.hosts.push_back(host.name);
+  wanted.store = {};
+  const launcher::Facts facts = examine(context, wanted);
+  plan::Link slowest;
+  std::size_t found = 0;
+  for (const launcher::LinkFacts& link : facts.links) {
+    const std::string name =
+        fmt::format("{} to {}", facts.hosts[link.from].name, facts.hosts[link.to].name);
+    if (!link.listen_error.empty() || !link.connect_error.empty() || link.told.took_us == 0) {
+      return fail(ErrorKind::kUnreachable,
+                  "the link from {} could not be measured: {}{}; antdt doctor says more", name,
+                  link.listen_error, link.connect_error);
+    }
+    ++found;
+    const double rate =
+        static_cast<double>(link.told.bytes) / seconds(static_cast<double>(link.told.took_us));
+    slowest.latency_s = std::max(slowest.latency_s, seconds(link.told.round_trip_us) / 2);
+    if (slowest.bytes_per_s == 0 || rate < slowest.bytes_per_s) {
+      slowest.bytes_per_s = rate;
+      slowest.name = name;
+    }
+  }
+  if (found < hosts.size() * (hosts.size() - 1)) {
+    return fail(ErrorKind::kUnreachable,
+                "not all links between the {} hosts could be measured; antdt doctor says why",
+                hosts.size());
+  }
+  return slowest;
+}
+
+Result<plan::Curve> rows_of_batches(const launcher::JobConfig& config,
+                                    const std::vector<std::uint64_t>& sizes) {
+  ANTDT_TRY(const auto reader, data::open_reader(launcher::to_json(config), data::Split::kTrain));
+  plan::Curve curve;
+  if (reader->shape().id_width == 0 || reader->records() == 0) return curve;
+  std::mt19937_64 random(config.job.seed);
+  for (const std::uint64_t size : std::set(sizes.begin(), sizes.end())) {
+    const std::uint64_t count = std::min({size, kMostRecords, reader->records()});
+    std::vector<std::uint64_t> numbers(count);
+    for (std::uint64_t& number : numbers) number = random() % reader->records();
+    data::Examples examples;
+    ANTDT_RETURN_IF_ERROR(reader->read(numbers, examples));
+    const std::set<std::int64_t> rows(examples.ids.begin(), examples.ids.end());
+    if (!curve.empty() && curve.back().samples == static_cast<double>(count)) continue;
+    curve.push_back({static_cast<double>(count), static_cast<double>(rows.size())});
+  }
+  return curve;
+}
+
+}  // namespace antdt::cli

@@ -1,0 +1,196 @@
+#include "launcher/commands/plan/trial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/clock.h"
+#include "core/os/fs.h"
+#include "launcher/commands/simulate/short_run.h"
+#include "launcher/start/run_directory.h"
+
+namespace antdt::cli {
+namespace {
+
+namespace fs = std::filesystem;
+namespace plan = launcher::plan;
+
+constexpr std::chrono::milliseconds kLookEvery{100};
+constexpr double kEnoughSeconds = 0.9;                  // of training, after the first report
+constexpr Duration kStart = std::chrono::seconds(60);   // until the first report
+constexpr Duration kLongest = std::chrono::seconds(6);  // afterwards, if steps are long
+constexpr double kBucketBytes = 1 << 20;                // as in trainer/torch/gradient_reducer.h
+
+std::vector<std::string> settings_of(const TriedJob& job, const WantedTrial& wanted) {
+  const plan::StrategyEntry& entry = plan::entry_of(wanted.strategy);
+  const bool sparse_job = job.config.trainer.embedding_gradients == "sparse";
+  std::vector<std::string> settings = job.overrides;
+  const auto add = [&](std::string setting) { settings.push_back(std::move(setting)); };
+  // Nobody is to be told of this run, a port may be taken by the job itself, and drills and
+  // evaluation are not part of a step.
+  for (const char* setting :
+       {"control.solution=none", "control.share_steps=false", "checkpoint.every=0s",
+        "hooks.event=[]", "metrics.listen=\"\"", "metrics.tensorboard=false", "job.epochs=1000000",
+        "data.eval_paths=[]", "data.eval_labels=[]", "data.eval_records=0", "inject=[]",
+        "trainer.backup_workers=0", "trainer.staleness=4", "data.delivery=exactly-once"}) {
+    add(setting);
+  }
+  add(fmt::format("trainer.sync=\"{}\"", entry.sync));
+  add(fmt::format("roles.server.count={}", wanted.servers));
+  add(fmt::format("roles.worker.count={}", wanted.workers));
+  add(fmt::format("batch.global={}", wanted.workers * wanted.batch));
+  if (entry.sparse) add("trainer.embedding_gradients=\"sparse\"");
+  if (!entry.sparse && sparse_job) add("trainer.embedding_gradients=\"auto\"");
+  if (entry.on_servers) add("trainer.collective=\"auto\"");
+  if (!entry.on_servers && job.tcp) add("trainer.collective=\"tcp\"");
+  if (!job.host.empty()) add(fmt::format("cluster.hosts=[\"{}\"]", job.host));
+  return settings;
+}
+
+// A history that is being made cannot be read yet.
+shard_server::Series look_at(const std::string& run_dir) {
+  const auto control = launcher::read_control(run_dir);
+  const std::string history = (control ? control->state_dir : run_dir) + "/history.db";
+  std::error_code ignored;
+  if (!fs::exists(history, ignored)) return {};
+  return shard_server::read_series(history).value_or(shard_server::Series{});
+}
+
+bool enough(const shard_server::Series& series) {
+  double seconds = 0;
+  for (std::size_t i = 1; i < series.moments.size(); ++i) seconds += series.moments[i].seconds;
+  return seconds >= kEnoughSeconds;
+}
+
+// state.json of the only checkpoint.
+Result<plan::ModelSize> size_in(const std::string& run_dir) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(run_dir + "/checkpoints", ignored)) {
+    const auto text = read_file(entry.path().string() + "/state.json");
+    if (text) return size_of_model(*text);
+  }
+  return plan::ModelSize{};
+}
+
+}  // namespace
+
+std::string why_impossible(const TriedJob& job, const WantedTrial& wanted) {
+  const auto config = launcher::load(job.job, settings_of(job, wanted));
+  if (config) return {};
+  const std::string& message = config.error().message;
+  // The first problem, without the place in the file, which these settings are not from.
+  const std::string first = message.substr(0, message.find('\n'));
+  const std::size_t key = first.find("trainer.");
+  return key == std::string::npos ? first : first.substr(key);
+}
+
+plan::Trial measured_in(const shard_server::Series& series, const WantedTrial& wanted) {
+  plan::Trial trial;
+  trial.strategy = wanted.strategy;
+  trial.workers = wanted.workers;
+  trial.servers = wanted.servers;
+  trial.batch = static_cast<double>(wanted.batch);
+  struct Sums {
+    double own_us = 0, samples = 0;
+  };
+  std::map<std::uint32_t, Sums> workers;
+  double seconds = 0, samples = 0;
+  for (std::size_t i = series.moments.size() > 1 ? 1 : 0; i < series.moments.size(); ++i) {
+    const shard_server::Moment& moment = series.moments[i];
+    seconds += moment.seconds;
+    for (const shard_server::WorkerMoment& w : moment.workers) {
+      Sums& sums = workers[w.member.worker.index];
+      sums.own_us += static_cast<double>(w.data_us + w.compute_us);
+      sums.samples += static_cast<double>(w.samples);
+      samples += static_cast<double>(w.samples);
+    }
+  }
+  if (samples == 0 || seconds == 0) return trial;
+  const double steps = samples / (trial.batch * wanted.workers);
+  trial.steps = static_cast<std::uint64_t>(steps);
+  trial.step_s = seconds / steps;
+  for (const auto& [worker, sums] : workers) {
+    if (sums.samples == 0) continue;
+    const double own_s = sums.own_us / 1e6 / sums.samples * trial.batch;
+    trial.own_s += own_s / static_cast<double>(workers.size());
+    trial.longest_own_s = std::max(trial.longest_own_s, own_s);
+  }
+  return trial;
+}
+
+Result<plan::ModelSize> size_of_model(const std::string& state_json) {
+  plan::ModelSize size;
+  const auto state = nlohmann::json::parse(state_json, nullptr, false);
+  if (!state.is_object() || !state.contains("parameters")) {
+    return fail(ErrorKind::kCorrupt, "the trial's state.json has no parameters");
+  }
+  bool open = false;  // whether the last sum takes more parameters
+  for (const auto& parameter : state["parameters"]) {
+    double floats = 1;
+    for (const auto& n : parameter["sizes"]) floats *= n.get<double>();
+    const double bytes = 4 * floats;
+    if (parameter["name"] == "table") {
+      size.table_rows = parameter["sizes"][0].get<double>();
+      size.row_bytes = size.table_rows > 0 ? bytes / size.table_rows : 0;
+      open = false;
+      continue;
+    }
+    if (open && size.sums.back() + bytes <= kBucketBytes) {
+      size.sums.back() += bytes;
+    } else {
+      size.sums.push_back(bytes);
+    }
+    open = true;
+  }
+  return size;
+}
+
+Result<Tried> try_out(const TriedJob& job, const WantedTrial& wanted,
+                      const std::string& directory) {
+  const std::string name = fmt::format("{}-{}-{}-{}", static_cast<int>(wanted.strategy),
+                                       wanted.workers, wanted.servers, wanted.batch);
+  const std::string run_dir = directory + "/" + name;
+  const std::string output = run_dir + ".output";
+  std::vector<std::string> arguments = {"run", job.job, "--run-dir", run_dir, "--json"};
+  for (const std::string& setting : settings_of(job, wanted)) {
+    arguments.insert(arguments.end(), {"--set", setting});
+  }
+  ANTDT_TRY(Command running, Command::start(std::move(arguments), output));
+  const SteadyClock clock;
+  MonoTime until = clock.now() + kStart;
+  for (bool trains = false; !running.ended() && clock.now() < until;) {
+    const shard_server::Series series = look_at(run_dir);
+    if (enough(series)) break;
+    if (!trains && !series.moments.empty()) {
+      trains = true;
+      until = clock.now() + kLongest;
+    }
+    std::this_thread::sleep_for(kLookEvery);
+  }
+  if (!running.ended()) {
+    ANTDT_TRY(Command stop, Command::start({"stop", run_dir, "--reason", "tried"}, output));
+    stop.await_end();
+    running.await_end();
+  }
+  Tried tried;
+  tried.trial = measured_in(look_at(run_dir), wanted);
+  if (tried.trial.steps == 0) {
+    return fail(ErrorKind::kUsage,
+                "a trial of {} trained nothing. It printed:\n{}\nSee that antdt run "
+                "trains this job with trainer.sync = \"{}\"",
+                plan::entry_of(wanted.strategy).name, end_of_output(output),
+                plan::entry_of(wanted.strategy).sync);
+  }
+  if (!plan::entry_of(wanted.strategy).on_servers) {
+    ANTDT_TRY(tried.model, size_in(run_dir));
+  }
+  std::error_code ignored;
+  fs::remove_all(run_dir, ignored);
+  return tried;
+}
+
+}  // namespace antdt::cli

@@ -1,0 +1,103 @@
+#include "launcher/plan/link_cost.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace antdt::launcher::plan {
+namespace {
+
+constexpr double kSlotBytes = 52;               // trainer/worker/step_slot.h
+constexpr double kNumberBytes = 8;              // of a row
+constexpr double kCostOfRows = 1.5;             // as in trainer/torch/sparse_rows.cc
+constexpr double kBytesOfARound = 32.0 * 1024;  // as in trainer/collective/tcp/rounds.cc
+
+double sending_s(const Link& link, double bytes) {
+  return link.bytes_per_s > 0 ? bytes / link.bytes_per_s : 0;
+}
+
+double rounds_of(std::uint32_t members) {
+  return members < 2 ? 0 : static_cast<double>(std::bit_width(members - 1));
+}
+
+}  // namespace
+
+double sum_s(const Link& link, std::uint32_t members, double bytes) {
+  if (members < 2) return 0;
+  const double n = members;
+  const bool folds = !std::has_single_bit(members);
+  const double doubling = std::bit_width(members) - 1 + (folds ? 2 : 0);
+  const double ring = 2 * (n - 1);
+  if (doubling * (kBytesOfARound + bytes) <= ring * (kBytesOfARound + bytes / n)) {
+    return doubling * (link.latency_s + sending_s(link, bytes));
+  }
+  return ring * (link.latency_s + sending_s(link, bytes / n));
+}
+
+double gather_s(const Link& link, std::uint32_t members, double bytes) {
+  if (members < 2) return 0;
+  const double n = members;
+  double messages = rounds_of(members);
+  // From the second round on, some member's blocks are two runs in memory, so two messages.
+  if (link.held_back) messages += messages - 1;
+  return messages * link.latency_s + sending_s(link, bytes * (n - 1) / n);
+}
+
+bool rows_are_quicker(const ModelSize& model, std::uint32_t members, double rows_of_all) {
+  const double n = members;
+  const double whole = 2 * (n - 1) / n * model.table_bytes();
+  return kCostOfRows * rows_of_all * (kNumberBytes + model.row_bytes) < whole;
+}
+
+double allreduce_s(const Link& link, std::uint32_t members, const ModelSize& model,
+                   const AllReduceStep& step) {
+  double all = gather_s(link, members, kSlotBytes * members);
+  for (const double bytes : model.sums) all += sum_s(link, members, bytes);
+  if (model.table_rows == 0) return all;
+  if (step.counts_rows) {
+    const double counting = gather_s(link, members, kNumberBytes * members);
+    all += std::max(0.0, counting - step.computing_s);
+  }
+  return all + (step.sends_rows
+                    ? gather_s(link, members, step.rows_of_all * (kNumberBytes + model.row_bytes))
+                    : sum_s(link, members, model.table_bytes()));
+}
+
+double pulled_bytes(const ModelSize& model, double rows) {
+  return model.dense_bytes() + rows * model.row_bytes;
+}
+
+double pushed_bytes(const ModelSize& model, double rows) {
+  return model.dense_bytes() + rows * (kNumberBytes + model.row_bytes);
+}
+
+ServedCost servers_s(const Link& link, const ModelSize& model, const ServedStep& step) {
+  const double n = step.servers;
+  const double w = step.workers;
+  const double pulled = pulled_bytes(model, step.rows);
+  const double said = pushed_bytes(model, step.rows) + kNumberBytes * step.rows;
+  ServedCost cost;
+  if (link.held_back) {
+    // A worker asks each server for rows, sends each its gradients, and commits.
+    cost.worker_s = (2 * n + 1) * link.latency_s + sending_s(link, said);
+    if (link.answers_held_back) {  // to each of these
+      const double decisions = step.one_home ? 1 : 1 / n;
+      cost.server_s = w * ((2 + decisions) * link.latency_s + sending_s(link, pulled / n));
+    }
+    return cost;
+  }
+  cost.rounds_s = 6 * link.latency_s;  // there and back for pull, push and commit
+  cost.bytes_s = sending_s(link, step.remote_bytes);
+  return cost;
+}
+
+double ds_sync_s(const Link& link, std::uint32_t members, const ModelSize& model) {
+  if (members < 2) return 0;
+  const auto group = static_cast<std::uint32_t>(std::ceil(std::sqrt(members)));
+  const double n = group;
+  const double bytes = model.dense_bytes() + model.table_bytes();
+  const double mixing = 2 * (n - 1) * link.latency_s + sending_s(link, 2 * (n - 1) / n * bytes);
+  return mixing + gather_s(link, members, kSlotBytes * members);
+}
+
+}  // namespace antdt::launcher::plan

@@ -1,0 +1,193 @@
+#include "launcher/plan/predict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "launcher/plan/link_cost.h"
+#include "launcher/plan/reasons.h"
+
+namespace antdt::launcher::plan {
+namespace {
+
+const Trial* trial_of(const Measured& m, Strategy strategy, std::uint32_t servers) {
+  const Trial* found = nullptr;
+  for (const Trial& trial : m.trials) {
+    if (trial.strategy != strategy) continue;
+    if (found == nullptr || trial.servers == servers) found = &trial;
+  }
+  return found;
+}
+
+// The parts of a trial's step.
+Prediction as_in(const Trial& trial) {
+  Prediction p;
+  p.compute_s = std::min(trial.own_s, trial.step_s);
+  p.waiting_s = std::clamp(trial.longest_own_s - trial.own_s, 0.0, trial.step_s - p.compute_s);
+  p.exchange_s = trial.step_s - p.compute_s - p.waiting_s;
+  p.as_tried = true;
+  return p;
+}
+
+double rows_of_batch(const Measured& m) {
+  return std::min(m.model.table_rows, at(m.model.rows_of_batch, m.batch()));
+}
+
+// Members of the group that is connected by the link: leaders of hosts, or all workers if a drill
+// slows all links.
+std::uint32_t members_on_link(const Measured& m) {
+  return m.link->held_back ? m.workers() : m.hosts_with_workers();
+}
+
+void add_allreduce_link(const Measured& m, const StrategyEntry& entry, Prediction& p) {
+  AllReduceStep step;
+  step.computing_s = p.compute_s;
+  step.rows_of_all = rows_of_batch(m) * m.workers();
+  step.counts_rows = true;
+  step.sends_rows = entry.sparse || rows_are_quicker(m.model, m.workers(), step.rows_of_all);
+  p.exchange_s += allreduce_s(*m.link, members_on_link(m), m.model, step);
+  p.as_tried = false;
+}
+
+// Bytes through the busiest host's link in a step, in its busier direction: what its workers pull
+// from servers elsewhere, and what workers elsewhere push to its servers.
+double remote_bytes(const Measured& m, const ServerPlacement& servers) {
+  const double rows = rows_of_batch(m);
+  const double n = std::max(1U, servers.count);
+  double most = 0;
+  for (std::size_t h = 0; h < m.hosts.size(); ++h) {
+    const double own = m.hosts[h].workers;
+    const double here = h < servers.by_host.size() ? servers.by_host[h] : 0;
+    const double others = m.workers() - own;
+    const double away = (n - here) / n;
+    const double in =
+        own * away * pulled_bytes(m.model, rows) + others * here / n * pushed_bytes(m.model, rows);
+    const double out =
+        own * away * pushed_bytes(m.model, rows) + others * here / n * pulled_bytes(m.model, rows);
+    most = std::max({most, in, out});
+  }
+  return most;
+}
+
+void add_servers_link(const Measured& m, const StrategyEntry& entry, const ServerPlacement& servers,
+                      Prediction& p) {
+  const bool barrier = entry.strategy == Strategy::kServersBsp;
+  const ServedCost cost =
+      servers_s(*m.link, m.model,
+                {m.workers(), servers.count, rows_of_batch(m), barrier, remote_bytes(m, servers)});
+  const double tried = p.compute_s + p.exchange_s + p.waiting_s;
+  double step = 0;
+  if (barrier) {
+    // Each part waits for the one before it.
+    step = tried + cost.worker_s + cost.server_s + cost.rounds_s + cost.bytes_s;
+  } else {
+    // Messages are on their way while batches are computed; a drill holds back the worker itself.
+    step = std::max({tried, at(m.alone, m.batch()) + cost.worker_s, cost.server_s, cost.bytes_s});
+  }
+  p.exchange_s += step - tried;
+  p.as_tried = false;
+}
+
+Prediction on_servers(const Measured& m, const StrategyEntry& entry,
+                      const ServerPlacement& servers) {
+  // With equal workers the bound of ps-ssp holds nobody up, so it takes the time of ps-asp.
+  const Strategy like =
+      entry.strategy == Strategy::kServersSsp ? Strategy::kServersAsp : entry.strategy;
+  Prediction p;
+  const Trial* trial = trial_of(m, like, servers.count);
+  if (trial == nullptr) {
+    p.unknown = "no trial of it was made";
+  } else {
+    p = as_in(*trial);
+    p.as_tried = entry.strategy == trial->strategy && servers.count == trial->servers;
+    if (m.link) add_servers_link(m, entry, servers, p);
+  }
+  return p;
+}
+
+Prediction by_allreduce(const Measured& m, const StrategyEntry& entry) {
+  Prediction p;
+  const Trial* trial = trial_of(m, entry.strategy, 0);
+  if (trial == nullptr) {
+    p.unknown = "no trial of it was made";
+    return p;
+  }
+  p = as_in(*trial);
+  if (m.link) add_allreduce_link(m, entry, p);
+  return p;
+}
+
+// What all-reduce takes, with groups in place of its sums over the link.
+Prediction by_ds_sync(const Measured& m) {
+  Prediction p = by_allreduce(m, entry_of(Strategy::kAllReduce));
+  p.computed_only = true;
+  p.as_tried = false;
+  if (!p.known()) return p;
+  if (!m.link) {
+    p.unknown = "it saves time on links between hosts, and there are none";
+    return p;
+  }
+  const Trial* trial = trial_of(m, Strategy::kAllReduce, 0);
+  p.exchange_s = as_in(*trial).exchange_s + ds_sync_s(*m.link, members_on_link(m), m.model);
+  return p;
+}
+
+Prediction finished(const Measured& m, Strategy strategy, std::uint32_t servers, Prediction p) {
+  p.strategy = strategy;
+  p.servers = servers;
+  if (const auto why = m.impossible.find(strategy); why != m.impossible.end()) {
+    p.unknown = why->second;
+  } else if (p.known() && m.hosts.size() > 1 && !m.link) {
+    p.unknown = m.link_unknown;
+  } else if (p.known() && m.link && m.model.sums.empty()) {
+    p.unknown = "the size of the model, and so what it sends over the links, is not known";
+  }
+  if (!p.known()) {
+    p.compute_s = p.exchange_s = p.waiting_s = 0;
+    return p;
+  }
+  p.step_s = p.compute_s + p.exchange_s + p.waiting_s;
+  p.samples_per_s = p.step_s > 0 ? m.global_batch / p.step_s : 0;
+  return p;
+}
+
+// The fastest, or an earlier one of the table that is as fast.
+std::optional<std::size_t> best_of(const std::vector<Prediction>& predictions) {
+  const auto usable = [](const Prediction& p) {
+    return p.known() && !entry_of(p.strategy).sync.empty();
+  };
+  double least = 0;
+  for (const Prediction& p : predictions) {
+    if (usable(p) && (least == 0 || p.step_s < least)) least = p.step_s;
+  }
+  for (std::size_t i = 0; i < predictions.size(); ++i) {
+    if (usable(predictions[i]) && predictions[i].step_s <= kAsFast * least) return i;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Plan plan_of(const Measured& m) {
+  Plan plan;
+  for (const StrategyEntry& entry : kStrategies) {
+    const auto add = [&](std::uint32_t servers, const Prediction& p) {
+      plan.predictions.push_back(finished(m, entry.strategy, servers, p));
+    };
+    if (entry.on_servers) {
+      for (const ServerPlacement& servers : m.servers) {
+        add(servers.count, on_servers(m, entry, servers));
+      }
+    } else if (entry.strategy == Strategy::kDsSync) {
+      add(0, by_ds_sync(m));
+    } else {
+      add(0, by_allreduce(m, entry));
+    }
+  }
+  plan.recommended = best_of(plan.predictions);
+  plan.reasons = reasons_for(m, plan.predictions, plan.recommended);
+  plan.caveats = caveats_of(m);
+  return plan;
+}
+
+}  // namespace antdt::launcher::plan

@@ -1,0 +1,234 @@
+// What a plan concludes from measurements that are made up here.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launcher/plan/link_cost.h"
+#include "launcher/plan/plan_view.h"
+#include "launcher/plan/predict.h"
+#include "launcher/plan/reasons.h"
+
+namespace antdt::launcher::plan {
+namespace {
+
+using testing::Contains;
+using testing::DoubleNear;
+using testing::HasSubstr;
+
+constexpr double kMs = 1e-3;
+
+// Two workers on one host, which train 1,024 samples in a step.
+Measured on_one_host() {
+  Measured m;
+  m.global_batch = 1024;
+  m.hosts = {{"here", 2, 2}};
+  m.servers = {{2, {2}}};
+  m.model.sums = {200'000};
+  m.model.table_rows = 65'536;
+  m.model.row_bytes = 36;
+  m.model.rows_of_batch = {{512, 3000}, {1024, 4000}};
+  m.alone = {{512, 3 * kMs}, {1024, 6 * kMs}};
+  m.trials = {{Strategy::kAllReduce, 2, 0, 512, 5 * kMs, 3 * kMs, 3.5 * kMs, 400},
+              {Strategy::kServersBsp, 2, 2, 512, 8 * kMs, 4 * kMs, 4 * kMs, 400},
+              {Strategy::kServersAsp, 2, 2, 512, 6 * kMs, 4 * kMs, 4 * kMs, 400}};
+  m.impossible[Strategy::kAllReduceSparse] = "not here";
+  return m;
+}
+
+const Prediction& of(const Plan& plan, Strategy strategy, std::uint32_t servers = 0) {
+  for (const Prediction& p : plan.predictions) {
+    if (p.strategy == strategy && (servers == 0 || p.servers == servers)) return p;
+  }
+  ADD_FAILURE() << "no such prediction";
+  return plan.predictions.front();
+}
+
+const Prediction& recommended(const Plan& plan) { return plan.predictions.at(*plan.recommended); }
+
+TEST(Curve, IsLinearBetweenItsPointsAndOutsideOfThem) {
+  const Curve curve = {{100, 2}, {200, 3}, {400, 7}};
+  EXPECT_DOUBLE_EQ(at(curve, 150), 2.5);
+  EXPECT_DOUBLE_EQ(at(curve, 300), 5);
+  EXPECT_DOUBLE_EQ(at(curve, 500), 9);
+  EXPECT_DOUBLE_EQ(at(curve, 50), 1.5);
+  EXPECT_DOUBLE_EQ(at({{100, 2}}, 50), 1);
+  EXPECT_DOUBLE_EQ(at({}, 50), 0);
+}
+
+TEST(LinkCost, ALargeSumGoesAroundTheRing) {
+  const Link link{1 * kMs, 1e8};
+  // 2 (n - 1) rounds of a quarter of 4 MB.
+  EXPECT_NEAR(sum_s(link, 4, 4e6), 6 * (1 * kMs + 10 * kMs), 1e-9);
+}
+
+TEST(LinkCost, ASmallSumTakesOneRoundForEachDoubling) {
+  const Link link{1 * kMs, 1e8};
+  EXPECT_NEAR(sum_s(link, 4, 1000), 2 * (1 * kMs + 1e-5), 1e-9);
+  // Members beyond a power of two give their values to another one, and get the sum.
+  EXPECT_NEAR(sum_s(link, 3, 1000), 3 * (1 * kMs + 1e-5), 1e-9);
+}
+
+TEST(LinkCost, NothingIsSentByOneMember) {
+  const Link link{1 * kMs, 1e8};
+  EXPECT_EQ(sum_s(link, 1, 4e6), 0);
+  EXPECT_EQ(gather_s(link, 1, 4e6), 0);
+  EXPECT_EQ(ds_sync_s(link, 1, {}), 0);
+}
+
+TEST(LinkCost, GatheringTakesOneRoundForEachDoublingAndAllBytesButTheOwn) {
+  EXPECT_NEAR(gather_s({1 * kMs, 1e6}, 4, 8000), 2 * kMs + 6 * kMs, 1e-9);
+  // A drill holds back each of the messages of a member, of which one round has two.
+  EXPECT_NEAR(gather_s({1 * kMs, 1e6, true}, 4, 8000), 3 * kMs + 6 * kMs, 1e-9);
+}
+
+TEST(LinkCost, RowsAreSentIfTheyAreFewOfTheTable) {
+  ModelSize model;
+  model.table_rows = 1'000'000;
+  model.row_bytes = 36;
+  EXPECT_TRUE(rows_are_quicker(model, 2, 10'000));
+  model.table_rows = 10'000;
+  EXPECT_FALSE(rows_are_quicker(model, 2, 10'000));
+}
+
+TEST(Plan, WhatWasTriedOnOneHostIsPredictedAsItWasTried) {
+  const Plan plan = plan_of(on_one_host());
+  const Prediction& p = of(plan, Strategy::kAllReduce);
+  EXPECT_NEAR(p.step_s, 5 * kMs, 1e-9);
+  EXPECT_NEAR(p.compute_s, 3 * kMs, 1e-9);
+  EXPECT_NEAR(p.waiting_s, 0.5 * kMs, 1e-9);
+  EXPECT_NEAR(p.exchange_s, 1.5 * kMs, 1e-9);
+  EXPECT_NEAR(p.samples_per_s, 1024 / (5 * kMs), 1e-3);
+  EXPECT_TRUE(p.as_tried);
+}
+
+TEST(Plan, BoundedStalenessTakesWhatNoBoundTakes) {
+  const Plan plan = plan_of(on_one_host());
+  const Prediction& p = of(plan, Strategy::kServersSsp);
+  EXPECT_NEAR(p.step_s, 6 * kMs, 1e-9);
+  EXPECT_FALSE(p.as_tried);
+}
+
+TEST(Plan, TheFastestIsRecommendedWithTheReason) {
+  const Plan plan = plan_of(on_one_host());
+  ASSERT_TRUE(plan.recommended);
+  EXPECT_EQ(recommended(plan).strategy, Strategy::kAllReduce);
+  EXPECT_THAT(plan.reasons, Contains(HasSubstr("allreduce takes 5.00 ms for a step of 1024")));
+  EXPECT_THAT(plan.reasons, Contains(HasSubstr("1.20 times as long")));
+}
+
+TEST(Plan, OfWaysThatAreAsFastTheOneThatChangesLessIsRecommended) {
+  Measured m = on_one_host();
+  m.trials[1].step_s = 4.9 * kMs;
+  m.trials[2].step_s = 4.8 * kMs;
+  EXPECT_EQ(recommended(plan_of(m)).strategy, Strategy::kAllReduce);
+  m.trials[2].step_s = 4 * kMs;
+  const Plan plan = plan_of(m);
+  EXPECT_EQ(recommended(plan).strategy, Strategy::kServersSsp);  // as fast as ps-asp, and bounded
+  EXPECT_THAT(plan.reasons, Contains(HasSubstr("lack some updates")));
+}
+
+TEST(Plan, AWayThatAJobCannotUseIsNeverRecommendedAndSaysWhy) {
+  Measured m = on_one_host();
+  m.impossible[Strategy::kAllReduce] = "because";
+  const Plan plan = plan_of(m);
+  EXPECT_EQ(of(plan, Strategy::kAllReduce).unknown, "because");
+  EXPECT_NE(recommended(plan).strategy, Strategy::kAllReduce);
+  for (const Prediction& p : plan.predictions) m.impossible[p.strategy] = "because";
+  const Plan none = plan_of(m);
+  EXPECT_FALSE(none.recommended);
+  EXPECT_THAT(none.reasons, Contains(HasSubstr("no way of synchronisation can be used")));
+}
+
+TEST(Plan, DsSyncIsComputedButCannotBeRecommended) {
+  Measured m = on_one_host();
+  m.link = Link{0, 1e6};
+  m.hosts = {{"a", 1, 1}, {"b", 1, 1}};
+  const Plan plan = plan_of(m);
+  EXPECT_TRUE(of(plan, Strategy::kDsSync).known());
+  EXPECT_TRUE(of(plan, Strategy::kDsSync).computed_only);
+  EXPECT_NE(recommended(plan).strategy, Strategy::kDsSync);
+}
+
+TEST(Plan, ALinkBetweenHostsIsAddedToWhatWasTriedOnOne) {
+  Measured m = on_one_host();
+  m.hosts = {{"a", 2, 1}, {"b", 2, 1}};
+  m.servers = {{2, {1, 1}}};
+  m.link = Link{1 * kMs, 0};
+  const Plan plan = plan_of(m);
+  // Slots, the sum, and the rows are one round each; the counting of rows is hidden by computing.
+  EXPECT_NEAR(of(plan, Strategy::kAllReduce).step_s, (5 + 3) * kMs, 1e-9);
+  // Pull, push and commit, there and back; without a barrier they are hidden.
+  EXPECT_NEAR(of(plan, Strategy::kServersBsp).step_s, (8 + 6) * kMs, 1e-9);
+  EXPECT_NEAR(of(plan, Strategy::kServersAsp).step_s, 6 * kMs, 1e-9);
+  EXPECT_FALSE(of(plan, Strategy::kAllReduce).as_tried);
+}
+
+TEST(Plan, OnLinksOfLittleBandwidthTheBytesDecide) {
+  Measured m = on_one_host();
+  m.hosts = {{"a", 2, 1}, {"b", 2, 1}};
+  m.servers = {{2, {1, 1}}};
+  m.link = Link{0, 1e6};
+  const Plan plan = plan_of(m);
+  // The sum of 200 kB over two members by doubling or by the ring: 200 kB through each link.
+  // Rows: half of 2 x 3000 x 44 bytes. Slots: half of 104 bytes.
+  EXPECT_NEAR(of(plan, Strategy::kAllReduce).step_s, 0.005 + 0.2 + 0.132 + 0.000052, 1e-6);
+  // In: half of a pull, 308 kB, and half of a push of the other worker, 332 kB.
+  EXPECT_NEAR(of(plan, Strategy::kServersAsp).step_s, 0.154 + 0.166, 1e-6);
+  EXPECT_NEAR(of(plan, Strategy::kServersBsp).step_s, 0.008 + 0.154 + 0.166, 1e-6);
+}
+
+TEST(Plan, ADrillHoldsBackOneMessageAfterTheOther) {
+  Measured m = on_one_host();
+  m.link = Link{10 * kMs, 0, true};
+  const Plan plan = plan_of(m);
+  // Slots, sum, rows, and the part of the counting that computing does not hide.
+  EXPECT_NEAR(of(plan, Strategy::kAllReduce).step_s, (5 + 30 + 7) * kMs, 1e-9);
+  // Two pulls, two pushes, and a commit.
+  EXPECT_NEAR(of(plan, Strategy::kServersBsp).step_s, (8 + 50) * kMs, 1e-9);
+  EXPECT_NEAR(of(plan, Strategy::kServersAsp).step_s, (3 + 50) * kMs, 1e-9);
+}
+
+TEST(Plan, WithoutTheLinksBetweenHostsNothingIsPredicted) {
+  Measured m = on_one_host();
+  m.hosts = {{"a", 2, 1}, {"b", 2, 1}};
+  m.link_unknown = "the link from a to b could not be measured: refused";
+  const Plan plan = plan_of(m);
+  EXPECT_FALSE(plan.recommended);
+  EXPECT_EQ(of(plan, Strategy::kAllReduce).unknown, m.link_unknown);
+  EXPECT_THAT(plan.caveats, Contains(m.link_unknown));
+}
+
+TEST(Plan, SaysThatFewerWorkersAreAsFast) {
+  Measured m = on_one_host();
+  m.alone = {{512, 2.2 * kMs}, {1024, 4 * kMs}};
+  EXPECT_THAT(plan_of(m).reasons, Contains(HasSubstr("one worker alone would take 4.00 ms")));
+}
+
+TEST(Plan, SaysWhichTrialIsTooShort) {
+  Measured m = on_one_host();
+  m.trials[0].steps = 3;
+  EXPECT_THAT(plan_of(m).caveats, Contains(HasSubstr("trial of allreduce has 3 steps only")));
+}
+
+TEST(PlanView, SaysWhatToWriteIntoTheJob) {
+  Measured m = on_one_host();
+  m.trials[1].step_s = 3 * kMs;
+  const auto lines = plan_lines(m, plan_of(m));
+  EXPECT_THAT(lines, Contains("recommended: ps-bsp with 2 servers"));
+  EXPECT_THAT(lines, Contains("  sync = \"ps-bsp\""));
+  EXPECT_THAT(lines, Contains("  count = 2"));
+  EXPECT_THAT(lines, Contains(HasSubstr("not here")));
+}
+
+TEST(PlanView, JsonHasWhatIsKnownAndWhyTheRestIsNot) {
+  const Measured m = on_one_host();
+  const auto json = plan_json(m, plan_of(m));
+  EXPECT_EQ(json["recommended"]["sync"], "allreduce");
+  EXPECT_EQ(json["predictions"][0]["basis"], "trial");
+  for (const auto& p : json["predictions"]) {
+    EXPECT_NE(p.contains("step_seconds"), p.contains("unknown")) << p;
+  }
+  EXPECT_EQ(json["measured"]["workers"], 2);
+}
+
+}  // namespace
+}  // namespace antdt::launcher::plan

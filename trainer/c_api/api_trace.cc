@@ -16,7 +16,7 @@
 #include "trainer/c_api/settings.h"
 #include "trainer/client/client.h"
 #include "trainer/injected/injected.h"
-#include "trainer/loop/time_account.h"
+#include "trainer/loop/accounts/time_account.h"
 
 using namespace antdt;
 using namespace antdt::capi;

@@ -8,7 +8,7 @@
 #include "core/clock.h"
 #include "core/result.h"
 #include "trainer/client/client.h"
-#include "trainer/loop/time_account.h"
+#include "trainer/loop/accounts/time_account.h"
 
 namespace antdt {
 

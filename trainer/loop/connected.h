@@ -3,7 +3,7 @@
 
 #include "trainer/client/client.h"
 #include "trainer/loop/generation_guard.h"
-#include "trainer/loop/time_account.h"
+#include "trainer/loop/accounts/time_account.h"
 
 namespace antdt::trainer {
 

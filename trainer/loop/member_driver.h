@@ -20,7 +20,7 @@
 #include "trainer/loop/state/checkpoint_writer.h"
 #include "trainer/loop/state/saves.h"
 #include "trainer/loop/tools.h"
-#include "trainer/loop/traffic_account.h"
+#include "trainer/loop/accounts/traffic_account.h"
 #include "trainer/worker/member/member_machine.h"
 
 namespace antdt::trainer {

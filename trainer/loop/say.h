@@ -2,7 +2,7 @@
 #pragma once
 
 #include "trainer/client/client.h"
-#include "trainer/loop/time_account.h"
+#include "trainer/loop/accounts/time_account.h"
 #include "trainer/worker/member/effects.h"
 
 namespace antdt::trainer {

@@ -9,7 +9,7 @@
 #include "trainer/injected/injected.h"
 #include "trainer/loop/engine.h"
 #include "trainer/loop/generation_guard.h"
-#include "trainer/loop/time_account.h"
+#include "trainer/loop/accounts/time_account.h"
 
 namespace antdt::trainer {
 

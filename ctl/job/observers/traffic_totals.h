@@ -5,7 +5,7 @@
 // Workers tell sums since their start. Of each worker the last ones are kept, and what was added to
 // them is added to the pair of hosts, so nothing counts twice, whatever is repeated or lost on the
 // way. The memory is bounded by the pairs of hosts and by what each worker tells, which is at most
-// 64 pairs (trainer/loop/traffic_account.h).
+// 64 pairs (trainer/loop/accounts/traffic_account.h).
 #pragma once
 
 #include <cstddef>

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "trainer/loop/time_account.h"
-#include "trainer/loop/traffic_account.h"
+#include "trainer/loop/accounts/time_account.h"
+#include "trainer/loop/accounts/traffic_account.h"
 #include "trainer/loop/trainer_config.h"
 
 namespace antdt::trainer {

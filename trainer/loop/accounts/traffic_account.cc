@@ -1,4 +1,4 @@
-#include "trainer/loop/traffic_account.h"
+#include "trainer/loop/accounts/traffic_account.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "trainer/loop/time_account.h"
+#include "trainer/loop/accounts/time_account.h"
 
 #include <unistd.h>
 

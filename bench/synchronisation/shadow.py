@@ -1,7 +1,7 @@
 """What exchanges in the background cost and give (sync = "shadow-easgd"): DeepFM on clicks, four workers on one
 host and two servers on another, with a wire between them on which a message takes a given time.
 
-    unshare -rn python3 bench/shadow.py [--rows N] [--ms M] [--compute MS] [--seeds N] [--only NAME ...]
+    unshare -rn python3 bench/synchronisation/shadow.py [--rows N] [--ms M] [--compute MS] [--seeds N] [--only NAME ...]
 
 Each batch takes `--compute` ms longer than it does, so that the speed does not depend on who else computes on this
 machine. Goals: training waits for exchanges less than 1 % of its time, and its speed is at least 0.97 of that without
@@ -16,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 
-from runs import BIN, ROOT
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from runs import BIN, ROOT  # noqa: E402
 
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 from harness import await_true  # noqa: E402

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whether models that are trained without a sum over all workers are as good as by all-reduce.
 
-    bench/sync_quality.py --data DIR [--bin build/bin] [--only mlp,deepfm,resnet] [--runs 3] [--json]
+    bench/synchronisation/sync_quality.py --data DIR [--bin build/bin] [--only mlp,deepfm,resnet] [--runs 3] [--json]
 
 DIR holds mnist.tar.xz and criteo_kaggle_10k.tar.xz. Real jobs, of 16, 8 and 4 workers, once for each
 seed with trainer.sync = "allreduce" and "ds-sync":
@@ -17,10 +17,12 @@ missed, or if a record did not count exactly once in each epoch.
 import gzip
 import pathlib
 import statistics
+import sys
 import tarfile
 
-from quality import write_clicks
-from runs import finish, in_place, options, progress
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from quality import write_clicks  # noqa: E402
+from runs import finish, in_place, options, progress  # noqa: E402
 
 SYNCS = ("allreduce", "ds-sync")
 JOB = """

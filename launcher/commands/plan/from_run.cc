@@ -14,7 +14,7 @@ namespace {
 
 namespace plan = launcher::plan;
 
-plan::Strategy strategy_of(const launcher::JobConfig& config) {
+Result<plan::Strategy> strategy_of(const launcher::JobConfig& config) {
   switch (by_name<SyncStrategy>(config.trainer.sync).value_or(SyncStrategy::kAllReduce)) {
     case SyncStrategy::kPsBsp:
       return plan::Strategy::kServersBsp;
@@ -22,6 +22,13 @@ plan::Strategy strategy_of(const launcher::JobConfig& config) {
       return plan::Strategy::kServersSsp;
     case SyncStrategy::kPsAsp:
       return plan::Strategy::kServersAsp;
+    case SyncStrategy::kDsSync:
+      return plan::Strategy::kDsSync;
+    case SyncStrategy::kShadowEasgd:
+      return fail(ErrorKind::kUsage,
+                  "the run trained with trainer.sync = \"{}\", of which plans know nothing: use a "
+                  "run under another one, or antdt plan job.toml",
+                  config.trainer.sync);
     case SyncStrategy::kAllReduce:
       break;
   }
@@ -44,7 +51,7 @@ Result<Planned> plan_from_run(const std::string& run) {
   m.global_batch = static_cast<double>(config.batch.global);
   const double steps = static_cast<double>(summary.samples_trained) / m.global_batch;
   plan::Trial trial;
-  trial.strategy = strategy_of(config);
+  ANTDT_TRY(trial.strategy, strategy_of(config));
   trial.workers = static_cast<std::uint32_t>(summary.workers.size());
   trial.servers = config.roles.server.count;
   trial.batch = m.global_batch / trial.workers;

@@ -4,11 +4,12 @@
 
 #include "core/check.h"
 #include "trainer/collective/prepare.h"
+#include "trainer/torch/threads/compute_threads.h"
 #include "trainer/torch/torch_engine.h"
 
 namespace antdt::bench::gaia {
 
-void compute_with_one_thread() { trainer::set_compute_threads(1); }
+void compute_with_one_thread() { trainer::set_compute_threads({}); }
 
 Batches::Batches(std::vector<std::uint32_t> rows, std::uint32_t batch, std::uint64_t seed)
     : rows_(std::move(rows)), batch_(batch), at_(rows_.size()), random_(seed) {

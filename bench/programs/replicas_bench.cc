@@ -22,6 +22,7 @@
 #include "bench/synchronisation/descent.h"
 #include "core/os/fs.h"
 #include "trainer/collective/prepare.h"
+#include "trainer/torch/threads/compute_threads.h"
 #include "trainer/torch/torch_engine.h"
 
 namespace {
@@ -201,7 +202,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "antdt-replicas-bench DIR [SEEDS] [MEMBERS] [RATE]\n");
     return 2;
   }
-  set_compute_threads(1);
+  set_compute_threads(PoolThreads{});
   const Digits digits(argv[1]);
   const int seeds = std::max(static_cast<int>(number(argc, argv, 2, 3)), 1);
   const auto members = static_cast<std::uint32_t>(number(argc, argv, 3, 16));

@@ -16,7 +16,7 @@ const std::string kDsSyncJob = kJob + "[trainer]\nsync = \"ds-sync\"\n";
 std::string problems_with(const std::string& setting) { return problems_of(kDsSyncJob, {setting}); }
 
 TEST(DsSync, IsAValueOfTrainerSyncForAnyNumberOfWorkers) {
-  for (const char* workers : {"1", "2", "9", "1000"}) {
+  for (const char* workers : {"1", "2", "9", "512"}) {
     EXPECT_EQ(problems_with(std::string("roles.worker.count=") + workers), "");
   }
   EXPECT_EQ(problems_with("trainer.collective=tcp"), "");

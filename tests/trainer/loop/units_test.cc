@@ -93,15 +93,15 @@ TEST(TrafficAccount, AddsUpByHostsOverGenerations) {
 }
 
 TEST(TrafficAccount, FurtherHostsOfADomainShareALine) {
-  constexpr std::uint32_t kMembers = 1000;
+  constexpr std::uint32_t kPeers = 1000;
   std::vector<TrafficAccount::Place> places;
-  for (std::uint32_t rank = 0; rank < kMembers; ++rank) {
+  for (std::uint32_t rank = 0; rank < kPeers; ++rank) {
     places.push_back({"host" + std::to_string(rank), rank < 500 ? "x" : "y"});
   }
-  const auto ledger = std::make_shared<LinkLedger>(kMembers);
+  const auto ledger = std::make_shared<LinkLedger>(kPeers);
   TrafficAccount account;
   account.begin(ledger, 0, places);
-  for (std::uint32_t rank = kMembers - 1; rank > 0; --rank) ledger->sent(rank, 1);
+  for (std::uint32_t rank = kPeers - 1; rank > 0; --rank) ledger->sent(rank, 1);
   const auto expect = [&](std::uint64_t each) {
     const wire::TrafficSums sums = account.sums();
     ASSERT_EQ(sums.hosts.size(), TrafficAccount::kMostHosts - 1 + 2) << "none with itself";
@@ -110,13 +110,13 @@ TEST(TrafficAccount, FurtherHostsOfADomainShareALine) {
       all += line.sent_bytes;
       if (line.to.empty() && line.to_domain == "x") of_x = line.sent_bytes;
     }
-    EXPECT_EQ(all, (kMembers - 1) * each);
+    EXPECT_EQ(all, (kPeers - 1) * each);
     EXPECT_EQ(of_x, (500 - TrafficAccount::kMostHosts) * each);
   };
   expect(1);
-  const auto next = std::make_shared<LinkLedger>(kMembers);
+  const auto next = std::make_shared<LinkLedger>(kPeers);
   account.begin(next, 0, places);
-  for (std::uint32_t rank = 1; rank < kMembers; ++rank) next->sent(rank, 1);
+  for (std::uint32_t rank = 1; rank < kPeers; ++rank) next->sent(rank, 1);
   expect(2);
 }
 

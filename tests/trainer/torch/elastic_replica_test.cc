@@ -1,4 +1,6 @@
 // A worker's replica of the dense parameters, and models that keep one.
+#include "trainer/torch/replicas/elastic_replica.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,7 +8,6 @@
 
 #include "tests/trainer/torch/engine_testing.h"
 #include "trainer/torch/ps_model.h"
-#include "trainer/torch/replicas/elastic_replica.h"
 
 namespace antdt::trainer {
 namespace {
@@ -143,12 +144,12 @@ TEST_F(ReplicatedModel, IsEvaluatedAtTheCentreAndGoesOnWithItsReplica) {
 }
 
 TEST_F(ReplicatedModel, NeedsNoEmbeddingTable) {
-  auto model = make_torch_ps_model(config("mlp"), shape());
+  auto model = make_torch_ps_model(config("mlp"), image_shape());
   ASSERT_TRUE(model) << model.error().message;
-  EXPECT_TRUE((*model)->rows_of(batch()).empty());
+  EXPECT_TRUE((*model)->rows_of(images(4, 1)).empty());
   TrainerConfig other = config("mlp");
   other.sync = SyncStrategy::kPsAsp;
-  const auto refused = make_torch_ps_model(other, shape());
+  const auto refused = make_torch_ps_model(other, image_shape());
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("no embedding table"));
 }

@@ -106,6 +106,22 @@ TEST(Buffers, ChangeByTheWeightedMeanOfWhatMembersSawAndAreEqualOnAll) {
   EXPECT_EQ(hashes, std::vector<std::uint64_t>(3, hashes.at(0)));
 }
 
+TEST(Buffers, OfALocalStepAreTheMembersOwnUntilAMixAveragesThem) {
+  LocalGroup group(2);
+  group.run([&](Collective& collective) {
+    const Made made = make_seeing();
+    const float own = collective.rank() == 0 ? 4 : 8;
+    made.engine->begin_local_step(collective);
+    ASSERT_TRUE(made.engine->compute(seen_rows({own}), true));
+    made.engine->apply(1);
+    EXPECT_FLOAT_EQ(seen(made), own);
+    ASSERT_TRUE(made.engine->mix(collective));
+    EXPECT_FLOAT_EQ(seen(made), 6);
+    made.engine->discard();
+    EXPECT_FLOAT_EQ(seen(made), own);
+  });
+}
+
 TEST(Buffers, ADiscardedStepAndAnEvaluationDoNotChangeThem) {
   const Made made = make_seeing();
   LocalGroup group(1);

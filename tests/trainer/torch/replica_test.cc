@@ -247,21 +247,5 @@ TEST_P(EveryModelsReplicas, TheMeanOfWeightedLocalStepsIsTheStepOfSummedGradient
   EXPECT_LT(distance(summed, mixed), 5e-3 * trained);
 }
 
-TEST(LocalSteps, KeepTheMembersOwnBuffersAndAMixAveragesThem) {
-  std::vector<Bits> own(2), mixed(2);
-  LocalGroup group(2);
-  group.run([&](Collective& collective) {
-    const std::uint32_t rank = collective.rank();
-    const auto engine = replica_of(config_of("resnet"), image_shape());
-    local_step(*engine, collective, images(8, rank), 8);
-    own[rank] = bits_of(*engine).back();
-    ASSERT_TRUE(engine->mix(collective));
-    mixed[rank] = bits_of(*engine).back();
-  });
-  EXPECT_NE(own[0], own[1]) << "each has the statistics of its own records";
-  EXPECT_EQ(mixed[0], mixed[1]);
-  EXPECT_NE(mixed[0], own[0]);
-}
-
 }  // namespace
 }  // namespace antdt::trainer

@@ -85,8 +85,8 @@ TEST(ResumeSettings, AnInvalidValueIsReportedAsForANewRun) {
 }
 
 TEST(ResumeSettings, EveryKeyOfAJobFileMayChangeOrHasAReason) {
-  const std::vector<std::string> may = {"failure", "checkpoint", "control", "cluster",
-                                        "logs",    "metrics",    "hooks",   "domain"};
+  const std::vector<std::string> may = {"failure", "checkpoint", "control", "cluster", "logs",
+                                        "metrics", "hooks",      "domain",  "domain[]"};
   for (const schema::Key& key : schema::keys()) {
     const std::string section(key.path.substr(0, key.path.find('.')));
     const bool in_section = std::ranges::find(may, section) != may.end();

@@ -147,7 +147,7 @@ TEST_F(ReplicatedModel, NeedsNoEmbeddingTable) {
   auto model = make_torch_ps_model(config("mlp"), image_shape());
   ASSERT_TRUE(model) << model.error().message;
   EXPECT_TRUE((*model)->rows_of(images(4, 1)).empty());
-  TrainerConfig other = config("mlp");
+  TrainerConfig other = config("resnet");
   other.sync = SyncStrategy::kPsAsp;
   const auto refused = make_torch_ps_model(other, image_shape());
   ASSERT_FALSE(refused);

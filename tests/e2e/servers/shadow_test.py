@@ -83,7 +83,7 @@ class Shadow(ServersTest):
     def test_a_job_that_cannot_have_replicas_is_refused(self):
         none = self.antdt("run", self.job(servers=0), "--dry-run")
         self.assertEqual(none.returncode, 2, none.stdout)
-        self.assertIn("roles.server.count", none.stderr + none.stdout)
+        self.assertIn("and the job has none: add [roles.server]", none.stderr + none.stdout)
         wrong = self.antdt("run", self.job(sync="ps-asp", trainer="shadow = { every = 3 }"), "--dry-run")
         self.assertEqual(wrong.returncode, 2, wrong.stdout)
         self.assertIn('trainer.shadow.every: is for trainer.sync = "shadow-easgd", not "ps-asp"',

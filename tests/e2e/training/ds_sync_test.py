@@ -106,7 +106,9 @@ class DsSyncQuality(tally.TallyTest):
         folder = unpack("mnist", self.dir)
         for archive in folder.glob("*.gz"):
             gunzip(archive)
-        text = jobs.mnist(folder, workers=4, epochs=4).replace("allreduce", "ds-sync")
+        text = (jobs.mnist(folder, workers=4, epochs=4).replace("allreduce", "ds-sync")
+                .replace('optimizer = "adam"', 'optimizer = "sgd"\nmomentum = 0.9')
+                .replace("lr = 1e-3", "lr = 0.05"))
         run = self.run_job(self.write("job.toml", text))
         self.assert_done(run)
         self.assert_once(run, 4, 60000)

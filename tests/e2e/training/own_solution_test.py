@@ -93,7 +93,8 @@ class OwnSolution(EndToEnd):
         for line in found.values():
             self.assertEqual(line["workers"], 2)
             self.assertEqual(line["records_lost"] + line["records_repeated"], 0)
-            self.assertGreaterEqual(line["job_seconds"], line["ideal_seconds"])
+            # Both take a step's speeds from its beginning, and their steps begin at other moments.
+            self.assertGreater(line["job_seconds"], 0.99 * line["ideal_seconds"])
         self.assertEqual(found["none"]["actions"], 0)
         self.assertGreaterEqual(found["nd"]["actions"], 1)
         # The gain depends on the machine, but one worker was certainly much slower.

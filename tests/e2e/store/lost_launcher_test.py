@@ -113,7 +113,7 @@ class LostLauncher(SeparateHosts):
         self.assertEqual({i: c for i, c in enumerate(found) if c != EPOCHS}, {})
         audit = self.ask(host, "data", "audit", run_dir, "--json")
         self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
-        await_true(lambda: all(set(h.processes()) <= {h.agent.pid} for h in self.hosts.values()), 20,
+        await_true(lambda: all(set(h.processes()) <= {h.agent.pid} for h in self.hosts.values()), 60,
                    "nothing is left of the job")
 
     def test_a_launching_host_that_was_cut_off_is_told_where_its_job_is(self):

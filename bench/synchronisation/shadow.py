@@ -49,7 +49,7 @@ seed = {seed}
 [roles.worker]
 count = 4
 command = ["antdt-trainer"]
-resources = {{ cpus = 1.5 }}
+resources = {{ cpus = 1.2 }}
 {servers}[data]
 format = "criteo"
 paths = ["{options.data}/train.tsv"]
@@ -74,7 +74,8 @@ class Place:
 
     def __init__(self, directory, ms):
         self.directory, self.ended = pathlib.Path(directory), []
-        self.env = dict(os.environ, XDG_RUNTIME_DIR=str(self.directory), HOME=str(self.directory))
+        self.env = dict(os.environ, XDG_RUNTIME_DIR=str(self.directory), HOME=str(self.directory),
+                        ANTDT_EXPERIMENTAL="shadow-easgd")
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
         other = self.begin(["unshare", "-n", "sleep", "infinity"])
         own = os.readlink("/proc/self/ns/net")

@@ -16,6 +16,7 @@ ROWS = 12000
 class Shadow(ServersTest):
     def setUp(self):
         super().setUp()
+        self.env["ANTDT_EXPERIMENTAL"] = "shadow-easgd"
         made = self.antdt("data", "synth", "criteo", "--rows", ROWS, "--seed", 5, "--out",
                           self.dir / "data")
         self.assertEqual(made.returncode, 0, made.stderr)
@@ -79,6 +80,12 @@ class Shadow(ServersTest):
         for epoch in json.loads(audit.stdout)["epochs"]:
             self.assertEqual((epoch["once"], epoch["repeated"], epoch["lost"]), (ROWS, 0, 0))
         self.assert_nothing_left()
+
+    def test_it_is_an_experiment_that_must_be_wanted(self):
+        del self.env["ANTDT_EXPERIMENTAL"]
+        refused = self.antdt("run", self.job())
+        self.assertEqual(refused.returncode, 2, refused.stdout)
+        self.assertIn("set ANTDT_EXPERIMENTAL=shadow-easgd to try it", refused.stderr)
 
     def test_a_job_that_cannot_have_replicas_is_refused(self):
         none = self.antdt("run", self.job(servers=0), "--dry-run")

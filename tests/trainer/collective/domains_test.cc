@@ -155,7 +155,11 @@ TEST_P(TwoDomains, ALargeSumTakesAsLongAsItsBytesTakeAcross) {
       from_seconds(crossings * (to_seconds(kLatency) + bytes / members / kRate));
   // Large parts are cut into pieces, and a piece begins its next hop before the last one has
   // arrived. Latency counts once a hop, not once a piece, which would take longer than this.
-  EXPECT_GE(across, calculated * 3 / 4);
+  // In shared memory chunks follow one another, and one's second hop may overlap the next one's
+  // first, so that latency counts once.
+  const Duration least =
+      is_tcp ? calculated * 17 / 20 : kLatency + from_seconds(crossings * bytes / members / kRate);
+  EXPECT_GE(across, least);
   EXPECT_LT(across, calculated * 7 / 5);
 }
 

@@ -109,8 +109,8 @@ class LocalGroup {
       return exchange(OperationKind::kGather, all.subspan(begins[rank_], sizes[rank_]),
                       [&](std::uint32_t rank, const Bytes& bytes) {
                         EXPECT_EQ(bytes.size(), sizes[rank]) << "sizes are agreed beforehand";
-                        std::memcpy(all.data() + begins[rank], bytes.data(),
-                                    std::min(bytes.size(), sizes[rank]));
+                        std::copy_n(bytes.data(), std::min(bytes.size(), sizes[rank]),
+                                    all.data() + begins[rank]);
                       });
     }
     [[nodiscard]] Status send_right(std::span<const std::byte> bytes) override {

@@ -70,16 +70,17 @@ Result<std::vector<std::string>> planned_settings(transport::Context& context,
   return launcher::plan::settings_of(chosen);
 }
 
-// What may give a wrong model is only for those who say that they want to try it.
+// What may give a poor model is only for those who say that they want to try it.
 Status check_experiments(const launcher::JobConfig& config) {
   if (by_name<SyncStrategy>(config.trainer.sync) != SyncStrategy::kShadowEasgd) return {};
   const char* const wanted = std::getenv("ANTDT_EXPERIMENTAL");
   if (wanted != nullptr && config.trainer.sync == wanted) return {};
-  return fail(ErrorKind::kUsage,
-              "trainer.sync = \"{0}\" is an experiment: where the workers' steps take equally long, "
-              "its model was measured to be wrong (docs/synchronisation/shadow.md). Use \"ps-asp\", "
-              "or set ANTDT_EXPERIMENTAL={0} to try it",
-              config.trainer.sync);
+  return fail(
+      ErrorKind::kUsage,
+      "trainer.sync = \"{0}\" is an experiment: where the workers' steps take equally long, "
+      "its model may be poor for some epochs (docs/synchronisation/shadow.md). Use \"ps-bsp\", "
+      "or set ANTDT_EXPERIMENTAL={0} to try it",
+      config.trainer.sync);
 }
 
 void print_dry_run(const RunOptions& options, const Prepared& prepared) {

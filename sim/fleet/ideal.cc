@@ -36,7 +36,9 @@ class BestSteps {
       times_[i] = time;
     }
     if (!same) step_s_ = best_step_s(times_, work_.global_batch, step_s_);
-    now_s_ += (step_s_ + work_.step_cost_s) * part;
+    const auto recorded = speeds_.step_cost_s(now_s_);
+    const double cost_s = recorded ? *recorded * work_.recorded_cost_scale : work_.step_cost_s;
+    now_s_ += (step_s_ + cost_s) * part;
     ++count_;
   }
   [[nodiscard]] double now_s() const { return now_s_; }

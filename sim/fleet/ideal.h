@@ -6,10 +6,12 @@
 //   sum over workers of most_samples(worker, T) = global batch
 //
 // The workers' times are those of that moment, slowdowns included. A worker's samples are cut into
-// the best number of micro-batches that fit its memory, and parts of samples are allowed. The fixed
-// cost of a step (the collective) is added to T. No real schedule knows times in advance, or moves
-// work within a step without a cost, so no schedule of whole steps is faster. Noise is taken at its
-// mean.
+// the best number of micro-batches that fit its memory, and parts of samples are allowed. The cost
+// of a step beside computing (the collective) is added to T: that of the moment if it was recorded.
+// No real schedule knows times in advance, or moves work within a step without a cost, so no
+// schedule of whole steps is faster while speeds stand still. Where they change within a step, a
+// schedule whose steps begin at luckier moments may win the part of a step at each change. Noise is
+// taken at its mean.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +33,8 @@ struct Work {
   std::uint32_t workers = 1;
   double samples = 0;
   double global_batch = 1;
-  double step_cost_s = 0;
+  double step_cost_s = 0;          // if Speeds does not know it
+  double recorded_cost_scale = 1;  // of Speeds::step_cost_s
 };
 // The ideal time of the whole job, from the moment at which training begins.
 [[nodiscard]] double ideal_seconds(const Speeds& speeds, const Work& work);

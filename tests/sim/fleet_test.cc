@@ -238,6 +238,23 @@ TEST(IdealTest, ATemporarySlowdownCostsOnlyItsDuration) {
   EXPECT_NEAR(ideal_seconds(Pause(), {2, 4000, 20, 0}), 25, 0.2);
 }
 
+TEST(IdealTest, ARecordedCostOfAStepIsThatOfItsMoment) {
+  class Congested final : public Speeds {
+   public:
+    BatchTime at(std::uint32_t, double, std::uint64_t) const override {
+      BatchTime time;
+      time.per_sample_s = 0.01;
+      return time;
+    }
+    double noise(std::uint32_t, std::uint64_t) const override { return 1; }
+    std::optional<double> step_cost_s(double at_s) const override { return at_s < 10 ? 0.4 : 0.1; }
+  };
+  // A step computes for 0.1 s; 20 of 0.5 s, then of 0.2 s. The constant cost is not asked for.
+  EXPECT_NEAR(ideal_seconds(Congested(), {2, 40 * 20, 20, 99}), 20 * 0.5 + 20 * 0.2, 1e-3);
+  // Half as many members as were measured need half the rounds.
+  EXPECT_NEAR(ideal_seconds(Congested(), {2, 20 * 20, 20, 99, 0.5}), 20 * 0.3, 1e-3);
+}
+
 // ---- recorded speeds
 
 // One second of two workers: w0 with `batches` of `samples` in `own_s` each, w1 as fast as

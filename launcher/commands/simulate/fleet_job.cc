@@ -96,9 +96,12 @@ Result<PlayedJob> play(const FleetJob& job, const fleet::Speeds& speeds,
   work.workers = line.workers;
   work.samples = static_cast<double>(report.samples_done);
   work.global_batch = static_cast<double>(job.config.batch.global);
-  work.step_cost_s = on_servers(job.config)
-                         ? 2 * job.costs.round_trip_s
-                         : job.costs.scaled_s(job.costs.exchange_s(line.workers), line.workers);
+  if (on_servers(job.config)) {
+    work.step_cost_s = 2 * job.costs.round_trip_s;
+  } else {
+    work.step_cost_s = job.costs.scaled_s(job.costs.exchange_s(line.workers), line.workers);
+    work.recorded_cost_scale = job.costs.scaled_s(1, line.workers);
+  }
   line.ideal_seconds = fleet::ideal_seconds(speeds, work);
   line.actions = fleet::applied_actions(played);
   line.records_repeated = report.totals.repeated;

@@ -93,7 +93,7 @@ class OwnSolution(EndToEnd):
         for line in found.values():
             self.assertEqual(line["workers"], 2)
             self.assertEqual(line["records_lost"] + line["records_repeated"], 0)
-            # Both take a step's speeds from its beginning, and their steps begin at other moments.
+            # Speeds change within steps, which begin at other moments in both schedules (ideal.h).
             self.assertGreater(line["job_seconds"], 0.99 * line["ideal_seconds"])
         self.assertEqual(found["none"]["actions"], 0)
         self.assertGreaterEqual(found["nd"]["actions"], 1)

@@ -36,8 +36,7 @@ class StepLog {
 
   // What must be sent; runs that were sent before may have grown.
   [[nodiscard]] const wire::StepHistory& history() const { return history_; }
-  // The same, without the steps of `phase` from the first one on after which a rank's place is
-  // behind its one here.
+  // The same, up to the last step of `phase` after which no rank is beyond its place here.
   [[nodiscard]] wire::StepHistory history_up_to(std::uint64_t phase,
                                                 std::span<const std::uint64_t> places) const;
 

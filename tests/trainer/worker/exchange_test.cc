@@ -35,14 +35,13 @@ TEST(StepExchange, SummedGradientsAreInAllReplicasOnceTheNextStepHasCompleted) {
   EXPECT_FALSE(exchange.course(Step{0}).local);
   EXPECT_EQ(exchange.divisor(8), 8);
   Steps steps(2);
-  exchange.concluded(Step{0}, steps.step({5, 3}));
+  EXPECT_FALSE(exchange.concluded(Step{0}, steps.step({5, 3})));
   EXPECT_THAT(exchange.committable(), ElementsAre(0, 0));
-  EXPECT_FALSE(exchange.differ());
-  exchange.concluded(Step{1}, steps.step({5, 3}));
+  EXPECT_FALSE(exchange.concluded(Step{1}, steps.step({5, 3})));
   EXPECT_THAT(exchange.committable(), ElementsAre(5, 3));
 }
 
-TEST(StepExchange, MixedReplicasDifferUntilTheyAreConsolidated) {
+TEST(StepExchange, AStepWithRecordsMakesReplicasDifferAndOneWithoutDoesNot) {
   StepExchange exchange{DsSync{7}};
   exchange.begin(1, 4);
   const auto course = exchange.course(Step{0});
@@ -50,16 +49,13 @@ TEST(StepExchange, MixedReplicasDifferUntilTheyAreConsolidated) {
   EXPECT_TRUE(std::ranges::find(course.mixes_with, 1U) != course.mixes_with.end());
   EXPECT_TRUE(course.local);
   EXPECT_EQ(exchange.divisor(8), 2);  // its part of the weight, if all had the same
-  EXPECT_FALSE(exchange.differ());
   Steps steps(4);
-  exchange.concluded(Step{0}, steps.step({1, 2, 3, 4}));
-  EXPECT_TRUE(exchange.differ());
+  EXPECT_TRUE(exchange.concluded(Step{0}, steps.step({1, 2, 3, 4})));
   EXPECT_THAT(exchange.committable(), ElementsAre(0, 0, 0, 0));
   EXPECT_THAT(exchange.merged(std::vector<std::uint32_t>{1, 3}), ElementsAre(0, 2, 0, 4));
   exchange.consolidated();
-  EXPECT_FALSE(exchange.differ());
   EXPECT_THAT(exchange.committable(), ElementsAre(0, 0, 0, 0)) << "others may not have done it";
-  exchange.concluded(Step{1}, steps.step({0, 0, 0, 0}));
+  EXPECT_FALSE(exchange.concluded(Step{1}, steps.step({0, 0, 0, 0})));
   EXPECT_THAT(exchange.committable(), ElementsAre(1, 2, 3, 4));
 }
 
@@ -68,12 +64,11 @@ TEST(StepExchange, RecordsWithoutWeightCountAfterThoseBeforeThem) {
   StepExchange exchange{DsSync{7}};
   exchange.begin(0, 4);
   Steps steps(4);
-  exchange.concluded(Step{0}, steps.step({1, 1, 1, 1}));
-  exchange.concluded(Step{1}, steps.step({5, 0, 0, 0}, 0));
+  EXPECT_TRUE(exchange.concluded(Step{0}, steps.step({1, 1, 1, 1})));
+  EXPECT_TRUE(exchange.concluded(Step{1}, steps.step({5, 0, 0, 0}, 0)));
   EXPECT_THAT(exchange.merged(std::vector<std::uint32_t>{0}), ElementsAre(6, 0, 0, 0));
-  EXPECT_TRUE(exchange.differ());
   exchange.consolidated();
-  exchange.concluded(Step{2}, steps.step({0, 0, 0, 0}));
+  EXPECT_FALSE(exchange.concluded(Step{2}, steps.step({0, 0, 0, 0})));
   EXPECT_THAT(exchange.committable(), ElementsAre(6, 1, 1, 1));
 }
 
@@ -83,9 +78,8 @@ TEST(StepExchange, AloneAMemberMixesWithNobodyAndItsReplicaDiffersFromNone) {
   EXPECT_EQ(exchange.course(Step{0}).mixes_with.size(), 1U);
   EXPECT_EQ(exchange.divisor(8), 8);
   Steps steps(1);
-  exchange.concluded(Step{0}, steps.step({5}));
-  EXPECT_FALSE(exchange.differ());
-  exchange.concluded(Step{1}, steps.step({0}));
+  EXPECT_FALSE(exchange.concluded(Step{0}, steps.step({5})));
+  EXPECT_FALSE(exchange.concluded(Step{1}, steps.step({0})));
   EXPECT_THAT(exchange.committable(), ElementsAre(5));
 }
 

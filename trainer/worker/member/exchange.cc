@@ -10,7 +10,6 @@ namespace antdt::worker {
 void StepExchange::begin(std::uint32_t rank, std::uint32_t members) {
   rank_ = rank;
   members_ = members;
-  differ_ = false;
   places_.assign(members, 0);
   committable_ = places_;
   mixing_.reset();
@@ -33,26 +32,28 @@ StepExchange::Course StepExchange::course(Step step) const {
 double StepExchange::divisor(double weight) const { return mixing_ ? weight / members_ : weight; }
 
 // That a step has completed says that all have concluded the one before.
-void StepExchange::concluded(Step step, const Agreement& agreed) {
-  committable_ = std::exchange(places_, agreed.places);
-  if (!mixing_) return;
+bool StepExchange::concluded(Step step, const Agreement& agreed) {
+  if (!mixing_) {
+    committable_ = std::exchange(places_, agreed.places);
+    return false;
+  }
   sync::MergeLedger& ledger = mixing_->ledger;
-  if (agreed.records > 0) {
+  const bool counts = agreed.records > 0;
+  if (counts) {
     // Records whose weight is 0 count, too, although nothing was mixed or applied.
     const bool mixed = agreed.applies();
     ledger.applied(mixed ? mixing_->schedule.groups(step) : sync::Groups{}, agreed.places);
-    differ_ = members_ > 1;
   } else {
     ledger.dropped();
   }
   for (std::uint32_t rank = 0; rank < members_; ++rank) {
     committable_[rank] = ledger.committable(rank);
   }
+  return counts && members_ > 1;
 }
 
 void StepExchange::consolidated() {
   if (mixing_) mixing_->ledger.consolidated();
-  differ_ = false;
 }
 
 std::vector<std::uint64_t> StepExchange::merged(std::span<const std::uint32_t> holders) const {

@@ -46,13 +46,12 @@ class StepExchange {
   [[nodiscard]] double divisor(double weight) const;
 
   // ------------------------------------------------------------------ what all concluded
-  // The step after `step`: applied, or dropped.
-  void concluded(Step step, const Agreement& agreed);
+  // The step after `step`: applied, or dropped. Returns whether replicas may differ because of it.
+  // Then they must be consolidated before anybody relies on one (TrainingState::consolidated).
+  [[nodiscard]] bool concluded(Step step, const Agreement& agreed);
   void consolidated();
 
   // ------------------------------------------------------------------ what that means
-  // Whether replicas may differ: then they must be consolidated before anybody relies on one.
-  [[nodiscard]] bool differ() const { return differ_; }
   // By rank, up to which place records may be committed.
   [[nodiscard]] std::span<const std::uint64_t> committable() const { return committable_; }
   // By rank, up to which place records are in the model that these ranks, one at least, go on with,
@@ -67,9 +66,8 @@ class StepExchange {
   const ExchangeRules rules_;
   std::uint32_t rank_ = 0;
   std::uint32_t members_ = 1;
-  std::optional<Mixing> mixing_;  // of DsSync
-  bool differ_ = false;
-  std::vector<std::uint64_t> places_;  // after the last concluded step
+  std::optional<Mixing> mixing_;       // of DsSync
+  std::vector<std::uint64_t> places_;  // of GradientSum: after the last concluded step
   std::vector<std::uint64_t> committable_;
 };
 

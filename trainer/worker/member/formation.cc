@@ -137,10 +137,9 @@ Formation::End Formation::on(const StatesCompared& input, Effects& out) {
   if (form_.base != Generation{} && !plan->version.equal()) {
     if (plan->receives) {
       compare(std::move(compared.members), compared.holds, out);
-    } else {
-      consolidate(std::move(compared.members), holders_of(input.slots), out);
+      return {};
     }
-    return {};
+    return consolidate(std::move(compared.members), holders_of(input.slots), out);
   }
   if (!plan->receives && !plan->sends) {
     hash_state(std::move(compared.members), out);
@@ -158,22 +157,28 @@ Formation::End Formation::on(const StatesCompared& input, Effects& out) {
 }
 
 // To: consolidating, also if no other member holds the state.
-void Formation::consolidate(std::vector<WorkerId> members, std::vector<std::uint32_t> holders,
-                            Effects& out) {
-  std::vector<std::uint64_t> places = merged(members, holders);
-  state_ = Consolidating{std::move(members), std::move(places)};
+Formation::End Formation::consolidate(std::vector<WorkerId> members,
+                                      std::vector<std::uint32_t> holders, Effects& out) {
+  auto places = merged(members, holders);
+  if (!places) return Failed{places.error().message};
+  state_ = Consolidating{std::move(members), std::move(*places)};
   out.emplace_back(Consolidate{std::move(holders)});
+  return {};
 }
 
 // All of these have trained in the base, because a replica that was copied is equal to others.
-std::vector<std::uint64_t> Formation::merged(const std::vector<WorkerId>& members,
-                                             const std::vector<std::uint32_t>& holders) const {
+Result<std::vector<std::uint64_t>> Formation::merged(
+    const std::vector<WorkerId>& members, const std::vector<std::uint32_t>& holders) const {
   const auto& base = member_.training.places;  // by rank in the base
   std::vector<std::uint32_t> ranks;
   for (const std::uint32_t holder : holders) {
     const auto found = std::ranges::find(base, members.at(holder), &wire::MemberPlace::worker);
-    ANTDT_CHECK(found != base.end(), "{} holds a replica of generation {} and was no member of it",
-                members[holder], form_.base);
+    if (found == base.end()) {
+      return fail(ErrorKind::kCorrupt,
+                  "{} says that it holds a replica of generation {}, of which it was no member: "
+                  "start that worker again",
+                  members[holder], form_.base);
+    }
     ranks.push_back(static_cast<std::uint32_t>(found - base.begin()));
   }
   return member_.exchange.merged(ranks);

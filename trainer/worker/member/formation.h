@@ -94,9 +94,10 @@ class Formation {
   End compare_states(std::vector<WorkerId> members, Effects& out);
   void compare(std::vector<WorkerId> members, bool holds, Effects& out);
   // `holders`: the ranks of those whose replicas become equal.
-  void consolidate(std::vector<WorkerId> members, std::vector<std::uint32_t> holders, Effects& out);
-  [[nodiscard]] std::vector<std::uint64_t> merged(const std::vector<WorkerId>& members,
-                                                  const std::vector<std::uint32_t>& holders) const;
+  End consolidate(std::vector<WorkerId> members, std::vector<std::uint32_t> holders, Effects& out);
+  // kCorrupt if a member says that it holds what it cannot hold.
+  [[nodiscard]] Result<std::vector<std::uint64_t>> merged(
+      const std::vector<WorkerId>& members, const std::vector<std::uint32_t>& holders) const;
   void hash_state(std::vector<WorkerId> members, Effects& out);
   // Whether this member holds the state that goes on; empty: it holds another one.
   [[nodiscard]] std::optional<bool> holds_state();

@@ -1,7 +1,6 @@
 #include "trainer/worker/member/train_phase.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "core/check.h"
@@ -168,11 +167,10 @@ void TrainPhase::empty_step(MonoTime now, Effects& out) {
   own_.empty = true;
   began_ = now;
   out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
-  if (!member_.exchange.differ()) return gather(now, out);
+  if (!replicas_may_differ()) return gather(now, out);
   state_ = State::kConsolidating;
-  std::vector<std::uint32_t> all(member_.training.members.size());
-  std::iota(all.begin(), all.end(), 0U);
-  out.emplace_back(Consolidate{std::move(all)});
+  const auto members = static_cast<std::uint32_t>(member_.training.members.size());
+  out.emplace_back(Consolidate{sync::one_group(members).front()});
 }
 
 // From: consolidating. To: gathering.
@@ -226,7 +224,7 @@ TrainPhase::End TrainPhase::conclude(MonoTime now, Effects& out) {
   count_step();
   report(out);
   plan_changed_ = false;
-  if (checkpoint_due() && !member_.exchange.differ()) write_checkpoint(out);
+  if (checkpoint_due() && !replicas_may_differ()) write_checkpoint(out);
   if (agreed_.plan > member_.training.share.version) {
     state_ = State::kSwitchingPlan;
     out.emplace_back(TakePlan{agreed_.plan});
@@ -238,8 +236,7 @@ TrainPhase::End TrainPhase::conclude(MonoTime now, Effects& out) {
 void TrainPhase::count_step() {
   TrainingState& state = member_.training;
   StepExchange& exchange = member_.exchange;
-  exchange.concluded(state.step, agreed_);
-  if (exchange.differ()) state.consolidated = {};
+  if (exchange.concluded(state.step, agreed_)) state.consolidated = {};
   state.step = state.step.next();
   state.pristine = false;
   if (state.phase != start_.phase) {  // its first step; not earlier, see TrainingState
@@ -418,9 +415,8 @@ wire::StepHistory TrainPhase::steps_to_tell(MonoTime now) {
   if (member_.rank != 0 || now - steps_told_ < kTellSteps) return {};
   steps_told_ = now;
   const StepLog& log = member_.training.log;
-  const StepExchange& exchange = member_.exchange;
-  return exchange.differ() ? log.history_up_to(start_.phase, exchange.committable())
-                           : log.history();
+  return replicas_may_differ() ? log.history_up_to(start_.phase, member_.exchange.committable())
+                               : log.history();
 }
 
 void TrainPhase::check_invariants() const {
@@ -428,8 +424,6 @@ void TrainPhase::check_invariants() const {
               start_.phase, stable_place_, place_);
   ANTDT_CHECK(state_ != State::kApplying || agreed_.applies(),
               "phase {}: a step without records is applied", start_.phase);
-  ANTDT_CHECK(member_.exchange.differ() == (member_.training.consolidated == Generation{}),
-              "phase {}: whether replicas differ is not what their version says", start_.phase);
   ANTDT_CHECK((state_ == State::kEnded) || last_ == Last::kNot || own_.slot.records == 0,
               "phase {}: the last step has {} records", start_.phase, own_.slot.records);
 }

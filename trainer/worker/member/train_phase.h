@@ -145,6 +145,9 @@ class TrainPhase {
   End end(MonoTime now, Effects& out);
   void take_up(const wire::Plan& plan, MonoTime now, Effects& out);
   [[nodiscard]] std::uint64_t checkpoint_wanted() const;
+  [[nodiscard]] bool replicas_may_differ() const {
+    return member_.training.consolidated == Generation{};
+  }
   // The members agreed on a checkpoint that is not written yet.
   [[nodiscard]] bool checkpoint_due() const;
   void write_checkpoint(Effects& out);

@@ -38,7 +38,7 @@ PsTrainPhase::End PsTrainPhase::drain_on(MonoTime now, Effects& out) {
       commit.number = ++worker_.pushes;
       commit.phase = start_.phase;
       commit.from = commit.to = pushed_place_;
-      commit.weight = 1;
+      commit.weight = 1;  // servers want one above 0; the rule of the centre, "sum", ignores it
       idle_ = false;
       shadow.carried(commit.number, true, now);
       out.emplace_back(SayPush{commit, true, false});

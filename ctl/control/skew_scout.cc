@@ -38,8 +38,10 @@ void SkewScout::on(const Trained& input, MonoTime /*now*/, Effects& out) {
   out.emplace_back(Visit{});
 }
 
-void SkewScout::on(const Visited& input, MonoTime /*now*/, Effects& out) {
-  if (state_ != State::kVisiting || !std::isfinite(input.accuracy_loss)) return;
+void SkewScout::on(const Visited& input, MonoTime now, Effects& out) {
+  if (state_ != State::kVisiting) return;
+  // A replica that has diverged: that says nothing of the threshold.
+  if (!std::isfinite(input.accuracy_loss)) return on(VisitsFailed{}, now, out);
   state_ = State::kTraining;
   const double ratio = round_.sent_bytes / round_.dense_bytes;
   const double cost = cost_of(options_.objective, input.accuracy_loss, ratio);

@@ -3,7 +3,8 @@
 //
 //   training ──Trained, `every` batches since the last visits──> visiting   (Visit)
 //   visiting ──Visited──> training                (SetThreshold if another threshold is tried)
-//   visiting ──VisitsFailed──> training           (visits again after `every` more batches)
+//   visiting ──VisitsFailed, or Visited with a loss that is not a finite number──> training
+//                                              (visits again after `every` more batches)
 //
 // In a visit a copy of one domain's replica is evaluated on another domain's records. The loss of
 // accuracy AL is how much worse it does there than that domain's own replica. If all domains have
@@ -89,7 +90,7 @@ class SkewScout {
   enum class State { kTraining, kVisiting };
   struct Measured {
     double cost = 0;
-    std::uint64_t visit = 0;  // the how manieth it was
+    std::uint64_t visit = 0;  // its number; the first is 1
   };
 
   void on(const Trained& input, MonoTime now, Effects& out);

@@ -15,11 +15,10 @@ or if a record did not count exactly once. Some 15 minutes; whatever else runs s
 import dataclasses
 import json
 import os
-import shutil
 import statistics
 
-from runs import finish, in_place, options, progress, spread, spread_text
-from scaling import WORKLOADS, Workload, data_of
+from runs import Finished, finish, in_place, options, progress, spread, spread_text
+from scaling import JOB, WORKLOADS, data_of
 
 MEDIAN_ERROR, CHOSEN_WITHIN = 0.25, 1.10
 
@@ -52,54 +51,26 @@ SITUATIONS = {
     "resnet-2": Situation("resnet", 2, 2_048, 1),
 }
 
-JOB = """
-schema = 1
-[job]
-name = "plan"
-epochs = {epochs}
-seed = 7
-[roles.worker]
-count = {workers}
-[data]
-{data}
-[batch]
-global = {batch}
-[trainer]
-model = "{model}"
-optimizer = "adam"
-lr = 1e-3
-threads = 1
-[control]
-solution = "none"
-[checkpoint]
-every = "0s"
-{inject}
-"""
-
-
 def job_of(place, situation):
-    work = WORKLOADS[situation.workload]
-    work = Workload(work.model, situation.records, situation.epochs, work.batch, work.buckets)
+    work = dataclasses.replace(WORKLOADS[situation.workload], records=situation.records)
     inject = f'[[inject]]\nworkers = ["*"]\n{situation.drill}' if situation.drill else ""
     return JOB.format(epochs=situation.epochs, workers=situation.workers, batch=work.batch,
-                      model=work.model, data=data_of(place, situation.workload, work),
-                      inject=inject), work.batch
+                      model=work.model, sync="allreduce", servers="", threads=1, extra=inject,
+                      data=data_of(place, situation.workload, work)), work.batch
 
 
-def train(place, name, situation, batch, prediction):
-    run = place.directory / f"run-{name}"
+def train(place, job, situation, batch, prediction):
+    run = place.directory / "run"
     settings = [f"trainer.sync={prediction['sync']}",
                 f"roles.server.count={prediction['servers']}"]
     if prediction["strategy"] == "allreduce sparse":
         settings.append("trainer.embedding_gradients=sparse")
     words = [word for setting in settings for word in ("--set", setting)]
-    place.antdt("run", place.directory / f"{name}.toml", "--run-dir", run, *words)
-    summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
-    accounts = place.audit(run)["epochs"]
-    exact = len(accounts) == situation.epochs and all(
-        (e["once"], e["repeated"], e["lost"]) == (situation.records, 0, 0) for e in accounts)
-    shutil.rmtree(run)
-    return summary["training_seconds"] / (summary["samples_trained"] / batch), exact
+    place.antdt("run", job, "--run-dir", run, *words)
+    found = Finished(place, run)
+    exact = found.exact(situation.epochs, situation.records)
+    found.forget()
+    return batch / found.speed, exact
 
 
 def judge(args, place, name):
@@ -112,7 +83,7 @@ def judge(args, place, name):
     exact = True
     for _ in range(args.runs):
         for way, times in zip(ways, measured):
-            seconds, once = train(place, name, situation, batch, way)
+            seconds, once = train(place, job, situation, batch, way)
             times.append(seconds)
             exact = exact and once
     rows = []

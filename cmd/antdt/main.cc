@@ -7,7 +7,6 @@
 
 #include "core/os/process.h"
 #include "launcher/commands/commands.h"
-#include "launcher/commands/plan/command.h"
 #include "launcher/commands/usage.h"
 
 int main(int argc, char** argv) {

@@ -36,6 +36,7 @@ void add_model(CLI::App& app, int& exit_code);  // export
 void add_report(CLI::App& app, int& exit_code);
 void add_diagnose(CLI::App& app, int& exit_code);
 void add_simulate(CLI::App& app, int& exit_code);
+void add_plan(CLI::App& app, int& exit_code);
 void add_replay(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);  // shards, allreduce
 

@@ -119,16 +119,19 @@ Prediction by_allreduce(const Measured& m, const StrategyEntry& entry) {
 
 // What all-reduce takes, with groups in place of its sums over the link.
 Prediction by_ds_sync(const Measured& m) {
-  Prediction p = by_allreduce(m, entry_of(Strategy::kAllReduce));
-  p.computed_only = true;
-  p.as_tried = false;
-  if (!p.known()) return p;
-  if (!m.link) {
-    p.unknown = "it saves time on links between hosts, and there are none";
-    return p;
-  }
+  if (const Trial* run = trial_of(m, Strategy::kDsSync, 0)) return as_in(*run);  // an ended run
+  Prediction p;
   const Trial* trial = trial_of(m, Strategy::kAllReduce, 0);
-  p.exchange_s = as_in(*trial).exchange_s + ds_sync_s(*m.link, members_on_link(m), m.model);
+  if (trial == nullptr) {
+    p.unknown = "no trial of allreduce was made";
+  } else if (!m.link) {
+    p.unknown = "it saves time on links between hosts, and there are none";
+  } else {
+    p = as_in(*trial);
+    p.exchange_s += ds_sync_s(*m.link, members_on_link(m), m.model);
+    p.as_tried = false;
+  }
+  p.computed_only = true;
   return p;
 }
 
@@ -153,15 +156,13 @@ Prediction finished(const Measured& m, Strategy strategy, std::uint32_t servers,
 
 // The fastest, or an earlier one of the table that is as fast.
 std::optional<std::size_t> best_of(const std::vector<Prediction>& predictions) {
-  const auto usable = [](const Prediction& p) {
-    return p.known() && !entry_of(p.strategy).sync.empty();
-  };
   double least = 0;
   for (const Prediction& p : predictions) {
-    if (usable(p) && (least == 0 || p.step_s < least)) least = p.step_s;
+    if (p.may_be_recommended() && (least == 0 || p.step_s < least)) least = p.step_s;
   }
   for (std::size_t i = 0; i < predictions.size(); ++i) {
-    if (usable(predictions[i]) && predictions[i].step_s <= kAsFast * least) return i;
+    const Prediction& p = predictions[i];
+    if (p.may_be_recommended() && p.step_s <= kAsFast * least) return i;
   }
   return std::nullopt;
 }
@@ -175,6 +176,7 @@ Plan plan_of(const Measured& m) {
       plan.predictions.push_back(finished(m, entry.strategy, servers, p));
     };
     if (entry.on_servers) {
+      if (m.servers.empty()) add(0, on_servers(m, entry, {}));  // says why there is none
       for (const ServerPlacement& servers : m.servers) {
         add(servers.count, on_servers(m, entry, servers));
       }

@@ -29,6 +29,9 @@ struct Prediction {
   bool as_tried = false;
   std::string unknown = {};  // why there is no prediction; empty: there is one
   [[nodiscard]] bool known() const { return unknown.empty(); }
+  [[nodiscard]] bool may_be_recommended() const {
+    return known() && !entry_of(strategy).sync.empty();
+  }
 };
 
 struct Plan {

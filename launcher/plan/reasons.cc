@@ -7,12 +7,10 @@
 namespace antdt::launcher::plan {
 namespace {
 
-bool usable(const Prediction& p) { return p.known() && !entry_of(p.strategy).sync.empty(); }
-
 const Prediction* fastest_but(const std::vector<Prediction>& all, const Prediction& chosen) {
   const Prediction* found = nullptr;
   for (const Prediction& p : all) {
-    if (&p == &chosen || !usable(p) || p.strategy == chosen.strategy) continue;
+    if (&p == &chosen || !p.may_be_recommended() || p.strategy == chosen.strategy) continue;
     if (found == nullptr || p.step_s < found->step_s) found = &p;
   }
   return found;

@@ -18,26 +18,17 @@ namespace plan = launcher::plan;
 constexpr std::uint32_t kUsualServers = 2;
 constexpr std::uint64_t kMostRecords = 16'384;  // of a batch whose rows are counted
 
-bool always(const launcher::Injection& rule) {
-  return rule.from.count() == 0 && rule.until.count() == 0 && rule.every.count() == 0 &&
-         rule.chance == 1;
-}
-
-bool slows_links(const launcher::Injection& rule) {
-  return rule.latency.count() > 0 || rule.bandwidth > 0;
-}
-
 double seconds(double us) { return us / 1e6; }
 
 }  // namespace
 
-Result<PlannedHosts> hosts_of(const Prepared& prepared) {
+PlannedHosts hosts_of(const Prepared& prepared) {
   std::vector<std::uint32_t> workers(prepared.hosts.size(), 0);
   for (const std::size_t host : prepared.places.workers) ++workers[host];
   const auto with_workers = static_cast<std::uint32_t>(
       std::ranges::count_if(workers, [](std::uint32_t n) { return n > 0; }));
-  std::set<std::uint32_t> counts = {std::max(1U, prepared.config.roles.server.count)};
-  if (prepared.config.roles.server.count == 0) counts = {kUsualServers};
+  const std::uint32_t wanted = prepared.config.roles.server.count;
+  std::set<std::uint32_t> counts = {wanted > 0 ? wanted : kUsualServers};
   if (with_workers > 1) counts.insert(with_workers);
 
   PlannedHosts planned;
@@ -62,36 +53,6 @@ Result<PlannedHosts> hosts_of(const Prepared& prepared) {
     }
   }
   return planned;
-}
-
-std::optional<plan::Link> drilled_link(const launcher::JobConfig& config,
-                                       std::vector<std::string>& notes) {
-  std::optional<plan::Link> link;
-  bool left_out = false;
-  for (const launcher::Injection& rule : config.inject) {
-    const bool all = std::ranges::find(rule.workers, "*") != rule.workers.end() ||
-                     (rule.workers.empty() && config.cluster.hosts.empty());
-    if (!slows_links(rule) || !all || !always(rule)) {
-      left_out = true;
-      continue;
-    }
-    if (!link) link = plan::Link{0, 0, true, false, "the drill of job.toml"};
-    link->latency_s += seconds(static_cast<double>(rule.latency.count()));
-    const auto bandwidth = static_cast<double>(rule.bandwidth);
-    if (bandwidth > 0 && (link->bytes_per_s == 0 || bandwidth < link->bytes_per_s)) {
-      link->bytes_per_s = bandwidth;
-    }
-    // "*" are all workers; a rule of a host concerns its servers, too.
-    link->answers_held_back |=
-        rule.workers.empty() || std::ranges::any_of(rule.workers, [](const std::string& name) {
-          return name.starts_with("s");
-        });
-  }
-  if (left_out) {
-    notes.emplace_back(
-        "drills other than those that slow the links of all workers all the time are left out");
-  }
-  return link;
 }
 
 Result<plan::Link> measured_link(transport::Context& context, const launcher::JobConfig& config,

@@ -1,8 +1,6 @@
 // What a plan needs to know beside its trials: the hosts with their links, and the rows of a batch.
 #pragma once
 
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "core/result.h"
@@ -18,12 +16,7 @@ struct PlannedHosts {
   std::vector<launcher::plan::HostLoad> hosts;
   std::vector<launcher::plan::ServerPlacement> servers;
 };
-[[nodiscard]] Result<PlannedHosts> hosts_of(const Prepared& prepared);
-
-// What a drill of job.toml makes of the links of all workers; empty: none does. `notes`: drills
-// that a plan leaves out. Pure.
-[[nodiscard]] std::optional<launcher::plan::Link> drilled_link(const launcher::JobConfig& config,
-                                                               std::vector<std::string>& notes);
+[[nodiscard]] PlannedHosts hosts_of(const Prepared& prepared);
 
 // The slowest link between these hosts, which their agents measure in about a second for each host.
 // The error names the link that cannot be used.

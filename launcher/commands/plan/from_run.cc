@@ -69,7 +69,6 @@ Result<Planned> plan_from_run(const std::string& run) {
       m.impossible[entry.strategy] = "the run was not synchronised in this way";
     }
   }
-  if (m.servers.empty()) m.servers = {{1, {}}};
   m.trials = {trial};
   m.notes.emplace_back(
       "a run tells the cost of its own way alone; for others, run the job with them, or use antdt "

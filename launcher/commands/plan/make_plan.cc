@@ -12,6 +12,7 @@
 #include "launcher/commands/plan/trial.h"
 #include "launcher/commands/run/prepare.h"
 #include "launcher/commands/simulate/short_run.h"
+#include "launcher/plan/drilled_link.h"
 
 namespace antdt::cli {
 namespace {
@@ -21,15 +22,14 @@ using plan::Strategy;
 
 // The job as all-reduce, to find its hosts.
 Result<Prepared> prepared_as_allreduce(transport::Context& context, const std::string& job,
-                                       std::vector<std::string> overrides,
+                                       const std::vector<std::string>& overrides,
                                        const launcher::JobConfig& config,
                                        const std::string& run_dir) {
-  overrides.insert(overrides.end(),
-                   {"trainer.sync=allreduce", "roles.server.count=0", "trainer.backup_workers=0",
-                    "trainer.staleness=4", "inject=[]", "metrics.listen=\"\"", "hooks.event=[]"});
+  std::vector<std::string> settings = settings_of_trials(overrides);
+  settings.insert(settings.end(), {"trainer.sync=allreduce", "roles.server.count=0"});
   launcher::RunOptions options;
   options.run_dir = run_dir;
-  ANTDT_TRY(Prepared prepared, prepare(context, job, overrides, options));
+  ANTDT_TRY(Prepared prepared, prepare(context, job, settings, options));
   prepared.config.roles.server = config.roles.server;
   return prepared;
 }
@@ -70,8 +70,9 @@ class Trials {
     if (why.empty() && entry.sparse && m_.model.table_rows == 0) {
       why = "the model has no embedding table";
     }
-    if (why.empty() && entry.on_servers && wanted.servers == 0)
+    if (why.empty() && entry.on_servers && wanted.servers == 0) {
       why = "no host has room for servers";
+    }
     if (!why.empty()) {
       m_.impossible[wanted.strategy] = why;
       return {};
@@ -125,7 +126,7 @@ class Trials {
 
 Status find_link(transport::Context& context, const launcher::JobConfig& config, const Say& say,
                  plan::Measured& m) {
-  m.link = drilled_link(config, m.notes);
+  m.link = plan::drilled_link(config, m.notes);
   if (m.link || m.hosts.size() < 2) return {};
   say(fmt::format("measuring the links between {} hosts", m.hosts.size()));
   auto link = measured_link(context, config, m.hosts);
@@ -164,7 +165,7 @@ Result<Planned> make_plan(transport::Context& context, const std::string& job,
   ANTDT_TRY(const Aside aside, Aside::make("antdt-plan"));
   ANTDT_TRY(const Prepared prepared,
             prepared_as_allreduce(context, job, overrides, config, aside.path() + "/prepared"));
-  ANTDT_TRY(PlannedHosts hosts, hosts_of(prepared));
+  PlannedHosts hosts = hosts_of(prepared);
   Planned planned;
   plan::Measured& m = planned.measured;
   m.global_batch = static_cast<double>(config.batch.global);

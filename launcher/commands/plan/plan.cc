@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "launcher/commands/commands.h"
-#include "launcher/commands/plan/command.h"
 #include "launcher/commands/plan/make_plan.h"
 #include "launcher/plan/plan_view.h"
 

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 namespace plan = launcher::plan;
 
-constexpr std::chrono::milliseconds kLookEvery{100};
+constexpr std::chrono::milliseconds kLookAtTrialEvery{100};
 constexpr double kEnoughSeconds = 0.9;                  // of training, after the first report
 constexpr Duration kStart = std::chrono::seconds(60);   // until the first report
 constexpr Duration kLongest = std::chrono::seconds(6);  // afterwards, if steps are long
@@ -28,17 +28,8 @@ constexpr double kBucketBytes = 1 << 20;                // as in trainer/torch/g
 std::vector<std::string> settings_of(const TriedJob& job, const WantedTrial& wanted) {
   const plan::StrategyEntry& entry = plan::entry_of(wanted.strategy);
   const bool sparse_job = job.config.trainer.embedding_gradients == "sparse";
-  std::vector<std::string> settings = job.overrides;
+  std::vector<std::string> settings = settings_of_trials(job.overrides);
   const auto add = [&](std::string setting) { settings.push_back(std::move(setting)); };
-  // Nobody is to be told of this run, a port may be taken by the job itself, and drills and
-  // evaluation are not part of a step.
-  for (const char* setting :
-       {"control.solution=none", "control.share_steps=false", "checkpoint.every=0s",
-        "hooks.event=[]", "metrics.listen=\"\"", "metrics.tensorboard=false", "job.epochs=1000000",
-        "data.eval_paths=[]", "data.eval_labels=[]", "data.eval_records=0", "inject=[]",
-        "trainer.backup_workers=0", "trainer.staleness=4", "data.delivery=exactly-once"}) {
-    add(setting);
-  }
   add(fmt::format("trainer.sync=\"{}\"", entry.sync));
   add(fmt::format("roles.server.count={}", wanted.servers));
   add(fmt::format("roles.worker.count={}", wanted.workers));
@@ -77,6 +68,21 @@ Result<plan::ModelSize> size_in(const std::string& run_dir) {
 }
 
 }  // namespace
+
+std::vector<std::string> settings_of_trials(std::vector<std::string> overrides) {
+  // Nobody is to be told of this run, a port may be taken by the job itself, and drills and
+  // evaluation are not part of a step.
+  overrides.insert(overrides.end(),
+                   {"control.solution=none", "control.command=[]", "control.share_steps=false",
+                    "checkpoint.every=0s", "hooks.event=[]", "metrics.listen=\"\"",
+                    "metrics.tensorboard=false", "job.epochs=1000000", "data.eval_paths=[]",
+                    "data.eval_labels=[]", "data.eval_records=0", "inject=[]"});
+  // These are refused under other ways than their own.
+  overrides.insert(overrides.end(),
+                   {"trainer.backup_workers=0", "trainer.staleness=4", "trainer.shadow.every=0",
+                    "trainer.shadow.alpha=0.5", "data.delivery=exactly-once"});
+  return overrides;
+}
 
 std::string why_impossible(const TriedJob& job, const WantedTrial& wanted) {
   const auto config = launcher::load(job.job, settings_of(job, wanted));
@@ -169,7 +175,7 @@ Result<Tried> try_out(const TriedJob& job, const WantedTrial& wanted,
       trains = true;
       until = clock.now() + kLongest;
     }
-    std::this_thread::sleep_for(kLookEvery);
+    std::this_thread::sleep_for(kLookAtTrialEvery);
   }
   if (!running.ended()) {
     ANTDT_TRY(Command stop, Command::start({"stop", run_dir, "--reason", "tried"}, output));

@@ -27,6 +27,10 @@ struct WantedTrial {
   std::uint64_t batch = 1;  // samples of each worker
 };
 
+// The job's overrides and those of every trial: no drills, evaluation, periodic checkpoints, hooks
+// and metrics, and no setting that only some ways of synchronisation allow.
+[[nodiscard]] std::vector<std::string> settings_of_trials(std::vector<std::string> overrides);
+
 // Why the job cannot be trained under this way; empty: it can.
 [[nodiscard]] std::string why_impossible(const TriedJob& job, const WantedTrial& wanted);
 

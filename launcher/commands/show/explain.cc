@@ -29,14 +29,14 @@ std::vector<launcher::EventView> events_in(const std::string& text) {
 }
 
 // The content of the run's own files.
-struct Files {
+struct RunFiles {
   std::string run_dir;
   RunState state = RunState::kBrokenOff;
   std::string summary;
   std::string events;
 };
-Result<Files> read_files(const std::string& job) {
-  Files files;
+Result<RunFiles> read_files(const std::string& job) {
+  RunFiles files;
   ANTDT_TRY(files.run_dir, find_job(job));
   files.state = state_of(files.run_dir);
   if (files.state == RunState::kEnded) {

@@ -53,7 +53,7 @@ class DrillChecker {
   void domains() {
     std::set<std::string> names, hosts, ids;
     for (std::size_t i = 0; i < c_.domain.size(); ++i) {
-      const DomainEntry& domain = c_.domain[i];
+      const Domain& domain = c_.domain[i];
       const std::string key = fmt::format("domain[{}]", i);
       if (!is_plain_name(domain.name)) {
         problems_.add(key + ".name",
@@ -79,11 +79,11 @@ class DrillChecker {
     }
   }
   void domain_exists(const std::string& key, const std::string& name) {
-    if (name.empty() || std::ranges::find(c_.domain, name, &DomainEntry::name) != c_.domain.end()) {
+    if (name.empty() || std::ranges::find(c_.domain, name, &Domain::name) != c_.domain.end()) {
       return;
     }
     std::vector<std::string> known;
-    for (const DomainEntry& domain : c_.domain) known.push_back(domain.name);
+    for (const Domain& domain : c_.domain) known.push_back(domain.name);
     problems_.add(key, fmt::format("'{}' is no domain of this job: {}", name,
                                    known.empty() ? "it has no [[domain]]"
                                                  : fmt::format("{}", fmt::join(known, ", "))));

@@ -68,11 +68,12 @@ class SyncChecker {
   void collective() {
     const TrainerSection& t = c_.trainer;
     if (t.collective == "auto") return;
-    unless(is_sync(SyncStrategy::kAllReduce) || is_sync(SyncStrategy::kDsSync),
-           {"trainer.collective", "trainer.sync"},
-           fmt::format("is for trainer.sync = \"allreduce\", not \"{}\", under which workers send "
-                       "each other nothing: remove it",
-                       t.sync));
+    unless(
+        is_sync(SyncStrategy::kAllReduce) || is_sync(SyncStrategy::kDsSync),
+        {"trainer.collective", "trainer.sync"},
+        fmt::format("is for trainer.sync = \"allreduce\" or \"ds-sync\", not \"{}\", under which "
+                    "workers send each other nothing: remove it",
+                    t.sync));
     const std::string& protocol = c_.roles.worker.protocol;
     unless(speaks(protocol, Protocol::kAntdt), {"trainer.collective", "roles.worker.protocol"},
            fmt::format("a program of protocol \"{}\" makes its connections itself: remove it",

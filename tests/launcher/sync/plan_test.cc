@@ -2,10 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launcher/plan/drilled_link.h"
 #include "launcher/plan/link_cost.h"
 #include "launcher/plan/plan_view.h"
 #include "launcher/plan/predict.h"
 #include "launcher/plan/reasons.h"
+#include "tests/launcher/job_text.h"
 
 namespace antdt::launcher::plan {
 namespace {
@@ -138,6 +140,22 @@ TEST(Plan, AWayThatAJobCannotUseIsNeverRecommendedAndSaysWhy) {
   EXPECT_THAT(none.reasons, Contains(HasSubstr("no way of synchronisation can be used")));
 }
 
+TEST(Plan, WithoutRoomForServersTheirWaysSayWhy) {
+  Measured m = on_one_host();
+  m.servers.clear();
+  m.impossible[Strategy::kServersBsp] = "no host has room for servers";
+  EXPECT_EQ(of(plan_of(m), Strategy::kServersBsp).unknown, "no host has room for servers");
+}
+
+TEST(Plan, AnEndedRunOfDsSyncTellsWhatItsStepsTook) {
+  Measured m = on_one_host();
+  m.trials = {{Strategy::kDsSync, 2, 0, 512, 5 * kMs, 3 * kMs, 3.5 * kMs, 400}};
+  const Plan plan = plan_of(m);
+  EXPECT_NEAR(of(plan, Strategy::kDsSync).step_s, 5 * kMs, 1e-9);
+  EXPECT_TRUE(of(plan, Strategy::kDsSync).as_tried);
+  EXPECT_FALSE(plan.recommended);
+}
+
 TEST(Plan, DsSyncIsComputedButCannotBeRecommended) {
   Measured m = on_one_host();
   m.link = Link{0, 1e6};
@@ -185,6 +203,28 @@ TEST(Plan, ADrillHoldsBackOneMessageAfterTheOther) {
   // Two pulls, two pushes, and a commit.
   EXPECT_NEAR(of(plan, Strategy::kServersBsp).step_s, (8 + 50) * kMs, 1e-9);
   EXPECT_NEAR(of(plan, Strategy::kServersAsp).step_s, (3 + 50) * kMs, 1e-9);
+}
+
+TEST(Plan, OnlyDrillsThatSlowAllMessagesOfAllWorkersAreALink) {
+  const auto link_of = [](const std::string& rule) {
+    const auto config = load_text(
+        kJob + "[[domain]]\nname = \"east\"\nworkers = [\"w0\"]\n[[inject]]\n" + rule, "job.toml");
+    EXPECT_TRUE(config) << config.error().message;
+    std::vector<std::string> notes;
+    const auto link = drilled_link(*config, notes);
+    EXPECT_EQ(notes.empty(), link.has_value());
+    return link;
+  };
+  const std::string slow = "latency = \"20ms\"\nbandwidth = \"50MB\"\n";
+  const auto link = link_of("workers = [\"*\"]\n" + slow);
+  ASSERT_TRUE(link);
+  EXPECT_NEAR(link->latency_s, 20 * kMs, 1e-9);
+  EXPECT_TRUE(link->held_back);
+  EXPECT_FALSE(link->answers_held_back);
+  EXPECT_FALSE(link_of("workers = [\"w1\"]\n" + slow));
+  EXPECT_FALSE(link_of("workers = [\"*\"]\nchance = 0.5\nevery = \"1s\"\n" + slow));
+  EXPECT_FALSE(link_of("domain = \"east\"\n" + slow));
+  EXPECT_FALSE(link_of("workers = [\"*\"]\nto_workers = [\"w1\"]\n" + slow));
 }
 
 TEST(Plan, WithoutTheLinksBetweenHostsNothingIsPredicted) {

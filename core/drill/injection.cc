@@ -55,11 +55,22 @@ bool selects(const std::vector<std::string>& workers, const std::string& host,
   });
 }
 
+bool is_about_pairs(const Rule& rule) {
+  return !rule.to_workers.empty() || !rule.to_host.empty() || !rule.to_domain.empty();
+}
+
 bool names_receiver(const Rule& rule, const Target& target) {
   return selects(rule.to_workers, rule.to_host, rule.to_domain, target);
 }
 
-// What a rule about pairs is: without the effects on the process itself.
+// Whether a rule about pairs is about messages of `from` to `to`; null: it is not known to whom.
+bool names_pair(const Rule& rule, const Target& from, const Target* to) {
+  if (to == nullptr) return false;
+  return (names(rule, from) && names_receiver(rule, *to)) ||
+         (rule.both_ways && names_receiver(rule, from) && names(rule, *to));
+}
+
+// A rule about pairs without effects on the process itself.
 Rule of_links(Rule rule) {
   const Rule none;
   rule.slowdown = none.slowdown;
@@ -78,22 +89,11 @@ bool names(const Rule& rule, const Target& target) {
   return selects(rule.workers, rule.host, rule.domain, target);
 }
 
-bool is_about_pairs(const Rule& rule) {
-  return !rule.to_workers.empty() || !rule.to_host.empty() || !rule.to_domain.empty();
-}
-
 bool slows_links(const Rule& rule) { return rule.latency > Duration{} || rule.bandwidth > 0; }
 
 bool slows_between_domains(const Rule& rule) {
   return slows_links(rule) && !rule.domain.empty() && !rule.to_domain.empty() &&
          rule.domain != rule.to_domain;
-}
-
-bool names_message(const Rule& rule, const Target& from, const Target* to) {
-  if (!is_about_pairs(rule)) return names(rule, from);
-  if (to == nullptr) return false;
-  return (names(rule, from) && names_receiver(rule, *to)) ||
-         (rule.both_ways && names_receiver(rule, from) && names(rule, *to));
 }
 
 Injection::Injection(const std::vector<Rule>& rules, const Target& target, std::uint64_t seed,
@@ -157,13 +157,14 @@ LinkDelay Injection::link_delay(Duration at, std::uint64_t step, std::uint64_t b
                                 const Target* to) const {
   LinkDelay delay;
   for (const Active& a : rules_) {
-    if (!drill::slows_links(a.rule) || !names_message(a.rule, self_, to)) continue;
-    if (!holds(a, at, step)) continue;
+    if (!drill::slows_links(a.rule) || !holds(a, at, step)) continue;
+    const bool pair = is_about_pairs(a.rule);
+    if (pair && !names_pair(a.rule, self_, to)) continue;
     Duration transfer{};
     if (a.rule.bandwidth > 0) {
       transfer = from_seconds(static_cast<double>(bytes) / static_cast<double>(a.rule.bandwidth));
     }
-    if (is_about_pairs(a.rule)) {
+    if (pair) {
       delay.latency += a.rule.latency;
       delay.transfer += transfer;
     } else {

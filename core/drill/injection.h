@@ -18,18 +18,20 @@ namespace antdt::drill {
 // One rule. Times count from the moment when the process began to train or, for a rule that is
 // given to a running job, from its arrival.
 struct Rule {
-  // Which processes: ids ("w1", "s0") or "*" for all workers, and the host on which they run. If
-  // both are given, all must match. Without ids: all workers and servers there.
+  // Which processes: ids ("w1", "s0") or "*" for all workers, the host on which they run, and the
+  // domain in which they are (core/domain). All that are given must match. Without ids: all workers
+  // and servers there.
   std::vector<std::string> workers;
   std::string host;
-  std::string domain;  // and the domain in which they are (core/domain)
+  std::string domain;
 
-  // Of the messages that they send: to which processes, in the same way. Without any: to all. A
-  // rule with some has no effect but `latency` and `bandwidth`.
+  // A rule about pairs: to which processes, named in the same way, the processes above send the
+  // messages that the rule slows. It has no effect but `latency` and `bandwidth`. Without any of
+  // these: messages to all.
   std::vector<std::string> to_workers;
   std::string to_host;
   std::string to_domain;
-  bool both_ways = false;  // and the messages that those send to these
+  bool both_ways = false;  // messages in the other direction, too
 
   // When: in [from, until). With `every`, that time is cut into windows of this length. In each
   // window that `chance` selects, the rule applies for `lasts` (0: all of it), beginning at a
@@ -64,14 +66,10 @@ struct Target {
   std::string domain = {};
 };
 [[nodiscard]] bool names(const Rule& rule, const Target& target);
-// Whether the rule is about messages to some processes alone.
-[[nodiscard]] bool is_about_pairs(const Rule& rule);
 // Whether the rule makes messages take longer.
 [[nodiscard]] bool slows_links(const Rule& rule);
 // The same, but between domains alone.
 [[nodiscard]] bool slows_between_domains(const Rule& rule);
-// Whether the rule is about messages of `from` to `to`; null: it is not known to whom.
-[[nodiscard]] bool names_message(const Rule& rule, const Target& from, const Target* to);
 
 // How much longer a message takes. Rules for all messages of a process hold its thread back, as if
 // it had one link, which takes one message after the other. Rules about pairs make the link to the

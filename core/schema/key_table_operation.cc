@@ -168,8 +168,7 @@ const std::vector<Key>& operation() {
       {"inject[].to_domain", kText, "\"\"", "only messages to workers in this [[domain]]"},
       {"inject[].both_ways", kBoolean, "false",
        "the messages in the other direction, too: from those that to_workers, to_host and "
-       "to_domain "
-       "name"},
+       "to_domain name"},
       {"inject[].slowdown", kNumber, "1.0", "computing takes this many times as long", {1, 1e6}},
       {"inject[].delay",
        kMicroseconds,

@@ -106,8 +106,7 @@ const std::vector<Key>& training() {
        true},
       {"trainer.sync", kText, "\"allreduce\"",
        "how workers keep one model: each holds it, or parameter servers do; \"auto\": as antdt "
-       "plan "
-       "recommends at the start"},
+       "plan recommends at the start"},
       {"trainer.collective",
        kText,
        "\"auto\"",
@@ -134,7 +133,7 @@ const std::vector<Key>& training() {
        kNumber,
        "0.5",
        "sync shadow-easgd: the share of the distance between a worker's replica and the centre "
-       "that an exchange takes away from each",
+       "that an exchange takes away from each; with N workers at most 1 / N",
        {0, 1}},
       {"trainer.optimizer",
        kText,

@@ -140,11 +140,7 @@ Result<ctl::JobMachineConfig> machine_config(const launcher::JobConfig& config,
   for (const launcher::DeviceEntry& d : config.device) {
     machine.devices.push_back({d.workers, d.host, {d.name, d.max_micro_batch}});
   }
-  std::vector<Domain> domains;
-  for (const launcher::DomainEntry& d : config.domain) {
-    domains.push_back({d.name, d.hosts, d.workers});
-  }
-  machine.domains = Domains(std::move(domains));
+  machine.domains = Domains(config.domain);
   return machine;
 }
 

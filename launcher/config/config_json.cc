@@ -165,7 +165,7 @@ void fields(Of<DeviceEntry> auto& m, auto&& v) {
   v("class", m.name);
   v("max_micro_batch", m.max_micro_batch);
 }
-void fields(Of<DomainEntry> auto& m, auto&& v) {
+void fields(Of<Domain> auto& m, auto&& v) {
   v("name", m.name);
   v("hosts", m.hosts);
   v("workers", m.workers);
@@ -239,7 +239,7 @@ concept IsDuration = requires(T value) {
 template <class T>
 concept IsTables = std::same_as<T, std::vector<Column>> ||
     std::same_as<T, std::vector<Injection>> || std::same_as<T, std::vector<DeviceEntry>> ||
-    std::same_as<T, std::vector<DomainEntry>> || std::same_as<T, std::vector<EmulatedDevice>>;
+    std::same_as<T, std::vector<Domain>> || std::same_as<T, std::vector<EmulatedDevice>>;
 
 template <class T>
 Json write(const T& value) {

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "core/domain/domains.h"
 #include "core/result.h"
 
 namespace antdt::launcher {
@@ -196,13 +197,6 @@ struct DeviceEntry {
   std::uint32_t max_micro_batch = 0;  // samples; 0: as the workers report
 };
 
-// A place whose inner links are fast; core/domain.
-struct DomainEntry {
-  std::string name;
-  std::vector<std::string> hosts;    // names of hosts
-  std::vector<std::string> workers;  // ids
-};
-
 // A device that is emulated; core/drill/emulation.h says how long it takes.
 struct EmulatedDevice {
   std::string name;  // "class" in job.toml
@@ -256,7 +250,7 @@ struct JobConfig {
   TrainerSection trainer;
   nlohmann::ordered_json user = nlohmann::ordered_json::object();  // the program's own options
   std::vector<DeviceEntry> device;
-  std::vector<DomainEntry> domain;
+  std::vector<Domain> domain;
   EmulatedSection emulated;
   ControlSection control;
   FailureSection failure;

@@ -197,21 +197,22 @@ class Client {
   void set_throttle(double share);
   // What is read or written from now on, on whatever thread; sent with the reports.
   void set_io(Io io);
-  // What this process exchanged in collectives so far; sent with a report each second.
+  // What this process exchanged in collectives so far; sent with a report each second, or less
+  // often if it has many lines.
   void set_traffic(wire::TrafficSums traffic);
   // The most records of a micro-batch that fit the device's memory; 0: not known.
   void set_max_micro_batch(std::uint32_t records);
   // How this process summed the gradient of an embedding table so far.
   void set_table_sums(const wire::TableSums& sums);
-  // The same for the exchanges of a replica of the dense parameters.
+  // The exchanges of this process's replica of the dense parameters so far.
   void set_shadow(const wire::ShadowSums& sums);
   void progress(const wire::Progress& progress);
   void checkpoint_begun(const wire::CheckpointBegun& begun);
   void checkpoint_written(const wire::CheckpointWritten& written);
 
   // The last message of this worker. Waits up to a second until everything before it has been sent;
-  // samples_total and account are filled in if they are 0, table_sums and traffic as
-  // set_table_sums() and set_traffic() said.
+  // samples_total and account are filled in if they are 0; table_sums, traffic and shadow are what
+  // set_table_sums(), set_traffic() and set_shadow() said.
   void bye(wire::Bye bye);
 
   // The part of the conversation that is about a traced script. It ends with this client.

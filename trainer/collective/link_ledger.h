@@ -19,9 +19,11 @@ namespace antdt::trainer {
 // What bytes are sent for.
 enum class Traffic : std::uint8_t {
   kGradients,
-  kParameters,  // with the buffers of a model, such as the statistics of batch normalisation
-  kSlots,       // what members tell one another at the end of a step
-  kHealing,     // the training state, sent to members that lack it
+  // With the buffers of a model, such as the statistics of batch normalisation, and with what the
+  // optimizer remembers where whole states are averaged.
+  kParameters,
+  kSlots,    // what members tell one another at the end of a step
+  kHealing,  // the training state, sent to members that lack it
   kOther,
 };
 inline constexpr std::size_t kTraffics = 5;
@@ -55,8 +57,7 @@ class LinkLedger {
   [[nodiscard]] std::uint64_t sent_bytes(Traffic traffic) const {
     return sent_by_traffic_[static_cast<std::size_t>(traffic)];
   }
-
-  // Of these: through memory that this member shares with others.
+  // Of all these: through memory that this member shares with others.
   [[nodiscard]] std::uint64_t sent_in_memory() const { return sent_in_memory_; }
 
   // The following are called by the thread that uses the collective.

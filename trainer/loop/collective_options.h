@@ -10,10 +10,10 @@
 
 namespace antdt::trainer {
 
-// `link` holds messages back as fault injections say. A job whose [[inject]] slows links within a
-// domain uses tcp under "auto", so that members of one machine can stand for several; `domain`,
-// that of this member, does so between domains. kUsage if none of the cluster's hosts is this
-// machine, or if trainer.collective is not known.
+// `link` holds messages back as fault injections say. Members of one machine can stand for those of
+// several: a job with an [[inject]] that slows links, and not between domains alone, uses tcp under
+// "auto", and members of different domains share no memory. `domain` is that of this member. kUsage
+// if none of the cluster's hosts is this machine, or if trainer.collective is not known.
 [[nodiscard]] Result<CollectiveOptions> collective_options(const TrainerConfig& config,
                                                            std::shared_ptr<const InjectedLink> link,
                                                            std::string domain);

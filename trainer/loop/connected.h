@@ -2,8 +2,8 @@
 #pragma once
 
 #include "trainer/client/client.h"
-#include "trainer/loop/generation_guard.h"
 #include "trainer/loop/accounts/time_account.h"
+#include "trainer/loop/generation_guard.h"
 
 namespace antdt::trainer {
 

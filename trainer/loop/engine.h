@@ -95,7 +95,8 @@ class Engine {
   // discard(), which restores them, also after an error.
   [[nodiscard]] virtual Status mix(Collective& /*group*/) { return can_mix(); }
   // The gradients of this step stay with this member, one of `members`. Its apply() is told the
-  // weight by which this member alone divides.
+  // weight by which this member alone divides; finish_reduction() does nothing if a step that was
+  // broken off calls it.
   virtual void begin_local_step(Collective& /*members*/) {}
   // The whole state becomes the mean of those of `holders`, with the same bits on each, between two
   // steps. The holders have done the same number of steps. After an error it is what it was.

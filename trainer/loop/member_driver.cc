@@ -229,6 +229,7 @@ Input MemberDriver::perform(const worker::CompareStates& effect) {
 }
 
 Input MemberDriver::perform(const worker::Consolidate& effect) {
+  const CountedAs parameters(collective_->ledger(), Traffic::kParameters);
   const auto consolidate = [&]() -> Status {
     ANTDT_TRY(Collective* const holders, groups_.of(*collective_, effect.holders));
     return tools_.engine.consolidate(*holders);
@@ -291,6 +292,7 @@ void MemberDriver::perform(const worker::StopReading&) {
 void MemberDriver::perform(const worker::SetRate& effect) { tools_.engine.set_rate(effect.factor); }
 
 Input MemberDriver::perform(const worker::Mix& effect) {
+  const CountedAs parameters(collective_->ledger(), Traffic::kParameters);
   const auto mix = [&]() -> Status {
     ANTDT_TRY(Collective* const group, groups_.of(*collective_, effect.group));
     return tools_.engine.mix(*group);

@@ -15,12 +15,12 @@
 #include <string>
 
 #include "core/result.h"
+#include "trainer/loop/accounts/traffic_account.h"
 #include "trainer/loop/member_groups.h"
 #include "trainer/loop/sharing/share_link.h"
 #include "trainer/loop/state/checkpoint_writer.h"
 #include "trainer/loop/state/saves.h"
 #include "trainer/loop/tools.h"
-#include "trainer/loop/accounts/traffic_account.h"
 #include "trainer/worker/member/member_machine.h"
 
 namespace antdt::trainer {

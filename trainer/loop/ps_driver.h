@@ -21,9 +21,9 @@
 #include "trainer/client/client.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/injected/injected.h"
+#include "trainer/loop/accounts/time_account.h"
 #include "trainer/loop/generation_guard.h"
 #include "trainer/loop/ps_model.h"
-#include "trainer/loop/accounts/time_account.h"
 #include "trainer/ps_link/worker_link.h"
 #include "trainer/worker/servers/ps_machine.h"
 

@@ -7,9 +7,9 @@
 #include "trainer/client/client.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/injected/injected.h"
+#include "trainer/loop/accounts/time_account.h"
 #include "trainer/loop/engine.h"
 #include "trainer/loop/generation_guard.h"
-#include "trainer/loop/accounts/time_account.h"
 
 namespace antdt::trainer {
 

@@ -43,6 +43,10 @@ class DsSync(tally.TallyTest):
                 run = self.run_job(self.write(f"{workers}.toml", text))
                 self.assert_done(run)
                 self.assert_exact(run.summary, run.dir, 2000, 2)
+                if workers > 1:
+                    traffic = run.summary["traffic"]
+                    self.assertGreater(traffic["parameters_bytes"], 0)
+                    self.assertEqual(traffic["gradients_bytes"], 0, "each keeps its own")
 
     def test_workers_leave_and_come(self):
         process, run_dir = self.begin(delay="80ms")  # it outlasts what is asked of it

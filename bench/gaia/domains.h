@@ -35,7 +35,7 @@ struct Setting {
 
   double threshold = 0.01;                            // at first
   std::optional<ctl::skew::ScoutOptions> scout = {};  // in lock step: what changes the threshold
-  std::uint32_t whole_every = 0;  // every how manieth message is whole; 0: none but the last one
+  std::uint32_t whole_every = 0;  // k: each k-th message is whole; 0: only the last one
   std::uint64_t most_ahead = 0;
   Links links = {};
   double compute_s = 1;  // of a step; not 0

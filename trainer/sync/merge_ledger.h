@@ -37,8 +37,8 @@
 // rounds before a loss, those of holders weigh more in their mean than those of the others. What
 // all had mixed before has the same weight.
 //
-// Memory, and time for each round: in proportion to the square of the number of members (8 MB for
-// 1000). All members have the same, from the same rounds. Nothing is durable.
+// Memory, and time for each round: in proportion to the square of the number of members (8 MB and
+// 1.4 ms for 1000). All members have the same, from the same rounds. Nothing is durable.
 #pragma once
 
 #include <cstdint>

@@ -126,60 +126,6 @@ class TallyEngine final : public Engine {
     return {};
   }
 
- private:
-  void clear_step() {
-    for_each_touched([&](std::size_t from, std::size_t to) {
-      std::fill(step_.data() + from, step_.data() + to, 0.0F);
-    });
-    std::fill(touched_.begin(), touched_.end(), std::byte{0});
-  }
-  void count_step() {
-    for_each_touched([&](std::size_t from, std::size_t to) {
-      for (std::size_t i = from; i < to; ++i) counts_[i] += step_[i];
-    });
-  }
-  // What this member has counted in the step.
-  [[nodiscard]] std::vector<RecentCounts::Entry> counted_as(std::uint32_t rank) {
-    std::vector<RecentCounts::Entry> counted;
-    for_each_touched([&](std::size_t from, std::size_t to) {
-      for (std::size_t i = from; i < to; ++i) {
-        if (step_[i] == 0) continue;
-        counted.push_back(
-            {static_cast<std::uint32_t>(i), rank, static_cast<std::uint32_t>(step_[i])});
-      }
-    });
-    return counted;
-  }
-  // What any member of `group` contains. After an error `into` may be anything.
-  [[nodiscard]] Status merge(Collective& group, RecentCounts& into) const {
-    using Entry = RecentCounts::Entry;
-    const std::size_t own = into.entries().size() * sizeof(Entry);
-    std::vector<std::size_t> sizes(group.size());
-    ANTDT_RETURN_IF_ERROR(group.allgather(std::as_bytes(std::span(&own, 1)),
-                                          std::as_writable_bytes(std::span(sizes))));
-    if (std::ranges::any_of(sizes, [](std::size_t bytes) { return bytes % sizeof(Entry) != 0; })) {
-      return fail(ErrorKind::kCorrupt, "a member said a size that no counts have");
-    }
-    const auto begin_of = [&](std::size_t rank) {
-      return std::accumulate(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(rank),
-                             std::size_t{0}) /
-             sizeof(Entry);
-    };
-    std::vector<Entry> all(begin_of(sizes.size()));
-    std::ranges::copy(into.entries(),
-                      all.begin() + static_cast<std::ptrdiff_t>(begin_of(group.rank())));
-    ANTDT_RETURN_IF_ERROR(group.allgather_parts(sizes, std::as_writable_bytes(std::span(all))));
-    for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
-      const auto part = std::span(all).subspan(begin_of(rank), sizes[rank] / sizeof(Entry));
-      const bool fine =
-          std::ranges::is_sorted(part) && (part.empty() || part.back().counter < counts_.size());
-      if (!fine) return fail(ErrorKind::kCorrupt, "a member sent what is no list of counts");
-      into.merge(part);
-    }
-    return {};
-  }
-
- public:
   [[nodiscard]] Result<wire::EvalPartial> evaluate(const data::Examples& batch) override {
     wire::EvalPartial partial;
     partial.records = batch.count;
@@ -252,6 +198,58 @@ class TallyEngine final : public Engine {
                   path, found.dump(), counts_.size());
     }
     return loaded;
+  }
+
+  void clear_step() {
+    for_each_touched([&](std::size_t from, std::size_t to) {
+      std::fill(step_.data() + from, step_.data() + to, 0.0F);
+    });
+    std::fill(touched_.begin(), touched_.end(), std::byte{0});
+  }
+  void count_step() {
+    for_each_touched([&](std::size_t from, std::size_t to) {
+      for (std::size_t i = from; i < to; ++i) counts_[i] += step_[i];
+    });
+  }
+  // What this member has counted in the step.
+  [[nodiscard]] std::vector<RecentCounts::Entry> counted_as(std::uint32_t rank) {
+    std::vector<RecentCounts::Entry> counted;
+    for_each_touched([&](std::size_t from, std::size_t to) {
+      for (std::size_t i = from; i < to; ++i) {
+        if (step_[i] == 0) continue;
+        counted.push_back(
+            {static_cast<std::uint32_t>(i), rank, static_cast<std::uint32_t>(step_[i])});
+      }
+    });
+    return counted;
+  }
+  // What any member of `group` contains. After an error `into` may be anything.
+  [[nodiscard]] Status merge(Collective& group, RecentCounts& into) const {
+    using Entry = RecentCounts::Entry;
+    const std::size_t own = into.entries().size() * sizeof(Entry);
+    std::vector<std::size_t> sizes(group.size());
+    ANTDT_RETURN_IF_ERROR(group.allgather(std::as_bytes(std::span(&own, 1)),
+                                          std::as_writable_bytes(std::span(sizes))));
+    if (std::ranges::any_of(sizes, [](std::size_t bytes) { return bytes % sizeof(Entry) != 0; })) {
+      return fail(ErrorKind::kCorrupt, "a member said a size that no counts have");
+    }
+    const auto begin_of = [&](std::size_t rank) {
+      return std::accumulate(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(rank),
+                             std::size_t{0}) /
+             sizeof(Entry);
+    };
+    std::vector<Entry> all(begin_of(sizes.size()));
+    std::ranges::copy(into.entries(),
+                      all.begin() + static_cast<std::ptrdiff_t>(begin_of(group.rank())));
+    ANTDT_RETURN_IF_ERROR(group.allgather_parts(sizes, std::as_writable_bytes(std::span(all))));
+    for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+      const auto part = std::span(all).subspan(begin_of(rank), sizes[rank] / sizeof(Entry));
+      const bool fine =
+          std::ranges::is_sorted(part) && (part.empty() || part.back().counter < counts_.size());
+      if (!fine) return fail(ErrorKind::kCorrupt, "a member sent what is no list of counts");
+      into.merge(part);
+    }
+    return {};
   }
 
   // the model; in huge pages, because the process is forked with it (state_child.h)

@@ -8,7 +8,6 @@
 // reduce, (update), forget. Members exchange how many rows they have while they still compute.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -17,6 +16,7 @@
 
 #include "core/result.h"
 #include "trainer/collective/collective.h"
+#include "trainer/torch/rows/bit_runs.h"
 
 namespace antdt::trainer {
 
@@ -57,7 +57,9 @@ class SparseRows {
   [[nodiscard]] bool is_whole() const { return is_whole_; }
   // Calls f(first, count) for the touched rows, in their order; adjacent rows are one call.
   template <class F>
-  void for_each_run(F f) const;
+  void for_each_run(F f) const {
+    for_each_run_of(touched_, 0, f);
+  }
   [[nodiscard]] std::size_t width() const { return width_; }
   // No row is touched any more. The gradient, which the optimizer has cleared, stays allocated.
   void forget();
@@ -83,21 +85,5 @@ class SparseRows {
   std::vector<std::uint64_t> counts_;   // of rows that members touched, by rank
   std::vector<std::byte> gathered_;     // only grows, so that its registration stays valid
 };
-
-template <class F>
-void SparseRows::for_each_run(F f) const {
-  std::uint64_t first = 0, end = 0;  // of the run that is not yet over
-  for (std::size_t word = 0; word < touched_.size(); ++word) {
-    for (std::uint64_t bits = touched_[word]; bits != 0; bits &= bits - 1) {
-      const std::uint64_t row = word * 64 + static_cast<std::uint64_t>(std::countr_zero(bits));
-      if (row != end) {
-        if (end > first) f(first, end - first);
-        first = row;
-      }
-      end = row + 1;
-    }
-  }
-  if (end > first) f(first, end - first);
-}
 
 }  // namespace antdt::trainer

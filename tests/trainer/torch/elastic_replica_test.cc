@@ -78,14 +78,6 @@ TEST(ElasticReplica, ItsOptimizerBeginsAnewWithTheCentre) {
 
 class ReplicatedModel : public ::testing::Test {
  protected:
-  static data::DataShape shape() {
-    data::DataShape shape;
-    shape.dense_width = 2;
-    shape.id_width = 2;
-    shape.id_rows = 8;
-    shape.classes = 2;
-    return shape;
-  }
   static TrainerConfig config(const std::string& model) {
     TrainerConfig config = config_of(model, "sgd");
     config.hidden = {4};
@@ -93,14 +85,7 @@ class ReplicatedModel : public ::testing::Test {
     config.shadow_alpha = 0.5;
     return config;
   }
-  static data::Examples batch() {
-    data::Examples batch;
-    batch.count = 2;
-    batch.ids = {0, 1, 2, 3};
-    batch.dense = {1, 0, 0, 1};
-    batch.labels = {1, 0};
-    return batch;
-  }
+  static data::Examples batch() { return clicks(2, 1); }
   static std::vector<std::vector<float>> some_values(const PsModel& model,
                                                      const std::vector<ps::TableKeys>& rows) {
     std::vector<std::vector<float>> values;
@@ -112,7 +97,7 @@ class ReplicatedModel : public ::testing::Test {
 };
 
 TEST_F(ReplicatedModel, TrainsItsReplicaAndPushesOnlyWhatOthersShare) {
-  auto model = make_torch_ps_model(config("deepfm"), shape()).value();
+  auto model = make_torch_ps_model(config("deepfm"), click_shape()).value();
   ASSERT_NE(model->replica(), nullptr);
   EXPECT_EQ(model->tables().back().name, "dense");
   EXPECT_EQ(model->tables().back().rule, "sum");
@@ -128,7 +113,7 @@ TEST_F(ReplicatedModel, TrainsItsReplicaAndPushesOnlyWhatOthersShare) {
 }
 
 TEST_F(ReplicatedModel, IsEvaluatedAtTheCentreAndGoesOnWithItsReplica) {
-  auto model = make_torch_ps_model(config("deepfm"), shape()).value();
+  auto model = make_torch_ps_model(config("deepfm"), click_shape()).value();
   const auto centre = model->first_values().front().gradient.values;
   model->replica()->begin(centre);
   auto rows = model->rows_of(batch());

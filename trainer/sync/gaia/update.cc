@@ -189,7 +189,7 @@ float threshold_at(double initial, double rate_factor) {
   return static_cast<float>(initial * rate_factor);
 }
 
-Encoder::Encoder() : indices_(kChunk + 1), changes_(kChunk + 1) {}
+Encoder::Encoder() : indices_(kChunk), changes_(kChunk) {}
 
 std::uint64_t Encoder::encode(const Stamp& stamp, std::uint64_t first,
                               std::span<const float> values, std::span<float> known,

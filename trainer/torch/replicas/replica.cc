@@ -12,8 +12,9 @@ std::span<float> floats_in(const torch::Tensor& tensor) {
 }  // namespace
 
 Status Replica::mix(Collective& group, std::span<float> parameters, Buffers& buffers) {
-  if (floats_in(parameters_).size() != parameters.size())
+  if (floats_in(parameters_).size() != parameters.size()) {
     parameters_ = flat_zeros(parameters.size());
+  }
   std::ranges::copy(parameters, floats_in(parameters_).begin());
   buffers_ = buffers.values();
   mixed_ = true;

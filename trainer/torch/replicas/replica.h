@@ -4,7 +4,6 @@
 // States: own -> mixed (mix) -> own (forget: the step was applied; restore: it was not).
 #pragma once
 
-#include <optional>
 #include <span>
 #include <vector>
 

@@ -3,18 +3,19 @@
 // Adam moves every row in every step, by its moments, whether or not the batch has the row. But a
 // row whose gradient and moments are all zero does not change by the update, to the last bit. Such
 // a row rests: it has not been in any batch yet. In a large table most rows rest for a long time,
-// many for ever, and an update passes over the others only. Nothing of this is in a checkpoint:
+// many for ever, and an update goes through the others only. Nothing of this is in a checkpoint:
 // which rows rest follows from the moments.
 //
 // Only for optimizers that say so (kit::Optimizer::rests_at_zero).
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
+
+#include "trainer/torch/rows/bit_runs.h"
 
 namespace antdt::trainer {
 
@@ -36,7 +37,9 @@ class AwakeRows {
   // Calls f(first, count) for runs of rows, in their order, that together have all that are awake.
   // Between two of them a few that rest may be in the same run.
   template <class F>
-  void for_each_run(F f) const;
+  void for_each_run(F f) const {
+    for_each_run_of(awake_, kJoined, f);
+  }
 
  private:
   static constexpr std::uint64_t kJoined = 4;  // a gap of so many rows costs less than another call
@@ -44,21 +47,5 @@ class AwakeRows {
   std::size_t count_, width_;
   std::vector<std::uint64_t> awake_;  // one bit for each row
 };
-
-template <class F>
-void AwakeRows::for_each_run(F f) const {
-  std::uint64_t first = 0, end = 0;  // of the run that is not yet over
-  for (std::size_t word = 0; word < awake_.size(); ++word) {
-    for (std::uint64_t bits = awake_[word]; bits != 0; bits &= bits - 1) {
-      const std::uint64_t row = word * 64 + static_cast<std::uint64_t>(std::countr_zero(bits));
-      if (end == 0 || row > end + kJoined) {
-        if (end > first) f(first, end - first);
-        first = row;
-      }
-      end = row + 1;
-    }
-  }
-  if (end > first) f(first, end - first);
-}
 
 }  // namespace antdt::trainer

@@ -1,6 +1,7 @@
 #include "trainer/torch/threads/thread_trial.h"
 
 #include <algorithm>
+#include <span>
 
 namespace antdt::trainer {
 namespace {
@@ -63,11 +64,10 @@ void ThreadTrial::step(Duration took, std::uint64_t records) {
 }
 
 bool ThreadTrial::is_hopeless() const {
-  double best = 0;
-  for (std::size_t i = 0; i < at_; ++i) {
-    best = i == 0 ? candidates_[i].seconds : std::min(best, candidates_[i].seconds);
-  }
-  return at_ > 0 && *std::ranges::min_element(seconds_) > best * kHopeless;
+  if (at_ == 0) return false;
+  const auto tried = std::span(candidates_).first(at_);
+  const double best = std::ranges::min(tried, {}, &Candidate::seconds).seconds;
+  return std::ranges::min(seconds_) > best * kHopeless;
 }
 
 double ThreadTrial::take_median() {

@@ -87,8 +87,9 @@ worker::WorkerConfig JobShape::worker_config(Member member, std::uint32_t pid) c
   config.eval_batch = kEvalBatch;
   config.sharing = sharing;
   if (sync == SyncStrategy::kDsSync) config.exchange = worker::DsSync{groups_seed};
-  if (sync == SyncStrategy::kShadowEasgd)
+  if (sync == SyncStrategy::kShadowEasgd) {
     config.shadow = worker::ps_worker::ShadowRules{shadow_every};
+  }
   return config;
 }
 

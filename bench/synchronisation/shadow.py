@@ -25,6 +25,7 @@ from harness import await_true  # noqa: E402
 HERE, THERE = "10.77.0.1", "10.77.0.2"
 KINDS = {
     "background": ("shadow-easgd", ""),
+    "share 0.1": ("shadow-easgd", "shadow = { alpha = 0.1 }"),
     "never": ("shadow-easgd", "shadow = { every = 1000000 }"),
     "every 5th": ("shadow-easgd", "shadow = { every = 5 }"),
     "ps-asp": ("ps-asp", ""),

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trainer/sync/groups.h"
+
 namespace antdt::sim {
 namespace {
 
@@ -64,8 +66,7 @@ void Ring::post(const Key& key, std::size_t rank, std::size_t index, std::size_t
   me.group = key.first;
   ++me.waits;
   if (++exchange.posted == size) {
-    for (const std::uint32_t r : key.first) complete_later(r, key);
-    for (std::size_t r = 0; r < members_.size() && key.first.empty(); ++r) complete_later(r, key);
+    for (const std::uint32_t r : ranks_of(key.first)) complete_later(r, key);
   }
   check_neighbours(rank);
 }
@@ -93,12 +94,15 @@ void Ring::complete(std::size_t rank, const Key& key, std::uint64_t wait) {
   done(contributions);
 }
 
+Ring::Group Ring::ranks_of(const Group& group) const {
+  if (!group.empty()) return group;
+  return sync::one_group(static_cast<std::uint32_t>(members_.size())).front();
+}
+
 bool Ring::all_reach(const Group& group) const {
-  for (std::size_t i = 0; i < group.size(); ++i) {
-    if (!reaches_(group[i], group[(i + 1) % group.size()])) return false;
-  }
-  for (std::size_t r = 0; r < members_.size() && group.empty(); ++r) {
-    if (!reaches_(r, behind(r))) return false;
+  const Group ranks = ranks_of(group);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (!reaches_(ranks[i], ranks[(i + 1) % ranks.size()])) return false;
   }
   return true;
 }

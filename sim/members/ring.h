@@ -118,7 +118,9 @@ class Ring {
   void fail_later(std::size_t rank, Duration within);
   void fail(std::size_t rank);
   void check_neighbours(std::size_t rank);
-  // Each member of the group reaches the next one; `group` empty: of all.
+  // The ranks of the group; if it is empty, of all.
+  [[nodiscard]] Group ranks_of(const Group& group) const;
+  // Each member of the group, or of all if it is empty, reaches the next one.
   [[nodiscard]] bool all_reach(const Group& group) const;
   // The members beside this one in what it waits for.
   [[nodiscard]] std::vector<std::size_t> neighbours(std::size_t rank) const;

@@ -131,9 +131,9 @@ const std::vector<Key>& training() {
        {0, kBig}},
       {"trainer.shadow.alpha",
        kNumber,
-       "0.5",
+       "0",
        "sync shadow-easgd: the share of the distance between a worker's replica and the centre "
-       "that an exchange takes away from each; with N workers at most 1 / N",
+       "that an exchange takes away from each; 0: 1 / N with N workers, and 1 / 2 with one",
        {0, 1}},
       {"trainer.optimizer",
        kText,

@@ -20,7 +20,7 @@ struct TrainerConfig {
   std::string model;
   SyncStrategy sync = SyncStrategy::kAllReduce;
   std::uint64_t shadow_every = 0;  // with shadow-easgd, see worker::ps_worker::ShadowRules
-  double shadow_alpha = 0;         // share of the distance that an exchange takes away
+  double shadow_alpha = 0;         // share of the distance that an exchange takes away, above 0
   std::string optimizer;           // "sgd", "adagrad", "adam", or of the program's own
   double learning_rate = 0;
   double momentum = 0;  // for sgd

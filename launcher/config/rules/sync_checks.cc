@@ -130,8 +130,6 @@ class SyncChecker {
   void shadow() {
     if (!is_sync(SyncStrategy::kShadowEasgd)) return;
     const TrainerSection& t = c_.trainer;
-    unless(t.shadow.alpha > 0, {"trainer.shadow.alpha"},
-           "is 0, so replicas would never meet their centre: use up to 1, such as 0.5");
     const bool counts = t.model == "tally" || t.model == "tally3" || t.model == "emulated";
     unless(!counts, {"trainer.model"},
            fmt::format("'{}' has no dense parameters that a worker could keep: use trainer.sync = "

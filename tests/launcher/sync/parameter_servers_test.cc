@@ -107,9 +107,6 @@ TEST(ParameterServers, ExchangesAreSetForReplicasOnly) {
                                    sync + "\": remove it"));
     }
   }
-  EXPECT_THAT(
-      problems_of(replaced(with_trainer("shadow = { alpha = 0.0 }"), "ps-bsp", "shadow-easgd")),
-      HasSubstr("trainer.shadow.alpha: is 0, so replicas would never meet their centre"));
 }
 
 TEST(ParameterServers, GradientsOfRowsAloneAreAChoiceOfAllReduce) {

@@ -1,4 +1,5 @@
 // The accounts of time and of traffic, and what is read of a job's configuration.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -137,6 +138,19 @@ TEST(TrainerConfig, ReadsItsPartOfTheJobsConfiguration) {
   EXPECT_EQ(config->global_batch, 512U);
   EXPECT_EQ(config->interface, "eth3");
   EXPECT_THAT(config->hosts, ::testing::ElementsAre("10.0.0.1:7700"));
+}
+
+TEST(TrainerConfig, WithoutAShareAnExchangeTakesThatOfOneOfTheWorkers) {
+  const auto share = [](std::uint32_t workers, double alpha) {
+    const auto config =
+        parse_trainer_config(fmt::format(R"({{"roles": {{"worker": {{"count": {}}}}},
+                         "trainer": {{"threads": 1, "shadow": {{"alpha": {}}}}}}})",
+                                         workers, alpha));
+    return config ? config->shadow_alpha : -1;
+  };
+  EXPECT_DOUBLE_EQ(share(8, 0), 0.125);
+  EXPECT_DOUBLE_EQ(share(1, 0), 0.5) << "with all of it replica and centre would change places";
+  EXPECT_DOUBLE_EQ(share(8, 0.25), 0.25);
 }
 
 TEST(TrainerConfig, InvalidJsonAndWrongTypesAreErrors) {

@@ -13,6 +13,7 @@
 #include "launcher/config/job_config.h"
 #include "shard_server/accounts/accounts.h"
 #include "shard_server/ledger/record_codec.h"
+#include "tests/fuzz/support/gaia_elements.h"
 #include "tests/fuzz/support/ledger_data.h"
 #include "tests/fuzz/support/ps_tables.h"
 #include "tests/fuzz/support/wire_messages.h"
@@ -25,6 +26,7 @@
 #include "trainer/ps/replica/state_copy.h"
 #include "trainer/ps/rows/rows.h"
 #include "trainer/ps/rows/slice_image.h"
+#include "trainer/sync/gaia/update.h"
 #include "trainer/worker/step_slot.h"
 
 namespace antdt::fuzz {
@@ -254,8 +256,8 @@ void add_data(Seeds& seeds) {
   points.add({0, 0, false, 0, {}}, {});
   points.add({9, 18, true, 3, {}}, "one line\n");
   const std::string encoded = points.encode(text.size());
-  for (const auto& [name, file] : {std::pair{"plain", text}, {"gzip", member + member},
-                                   {"zstd", frame + frame}}) {
+  for (const auto& [name, file] :
+       {std::pair{"plain", text}, {"gzip", member + member}, {"zstd", frame + frame}}) {
     std::string seed{static_cast<char>(file.size()), '\0'};
     seeds.add("content", name, seed.append(file).append(encoded));
   }
@@ -308,6 +310,21 @@ void add_slice(Seeds& seeds) {
   std::string bytes;
   ps::encode_slice(store, kSlice, [&](std::string_view piece) { bytes += piece; });
   seeds.add("ps_slice", "some-rows", bytes);
+}
+
+// Few, many and all of the elements changed, so that a message of each form is there.
+void add_gaia_updates(Seeds& seeds) {
+  namespace gaia = sync::gaia;
+  gaia::Encoder encoder;
+  for (const std::size_t changed : {std::size_t{3}, std::size_t{100}, std::size_t{kGaiaElements}}) {
+    std::vector<float> known(kGaiaElements, 1);
+    std::vector<float> values = known;
+    for (std::size_t i = 0; i < changed; ++i) values[i * (kGaiaElements / changed)] += 0.5F;
+    std::vector<std::byte> message;
+    encoder.encode({1, 2, false}, kGaiaFirst, values, known, 0.01F, message);
+    seeds.add("gaia_update", fmt::format("{}-changed", changed),
+              {reinterpret_cast<const char*>(message.data()), message.size()});
+  }
 }
 
 // A server in the middle of a step and of a checkpoint, and what its primary copies in that state.
@@ -377,6 +394,7 @@ int main(int argc, char** argv) {
   add_slots(seeds);
   add_slice(seeds);
   add_handshake(seeds);
+  add_gaia_updates(seeds);
   add_state(seeds);
   return seeds.failed() ? 1 : 0;
 }

@@ -67,6 +67,7 @@ void Daemon::begin() {
   if (!machine_->known()) {
     feed(ctl::job::JobCreated{});
   } else if (run_.disk.resume_requested) {
+    resumes_ = true;
     feed(ctl::job::OperatorAsked{"resume", "a test"});
     feed(ctl::job::ResumeOrdered{});
   } else {
@@ -171,7 +172,7 @@ void Daemon::committed(Disk::Wrote wrote) {
   }
   keep_skips();
   pause_if_disk_is_full();
-  if (run_.disk.resume_requested && machine_->known()) run_.disk.resume_requested = false;
+  if (std::exchange(resumes_, false)) run_.disk.resume_requested = false;
   outputs_.release();
   if (const auto& outcome = outputs_.outcome()) {
     outside_.ended(*outcome);

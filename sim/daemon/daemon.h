@@ -124,6 +124,7 @@ class Daemon {
   ctl::job::SkipList skips_;
   std::vector<ctl::job::Skip> declared_;  // in this turn
   bool low_on_space_ = false;
+  bool resumes_ = false;  // removes the operator's request when it is in the journal
   ctl::job::JournalPause pause_;
 };
 

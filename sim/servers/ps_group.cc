@@ -39,7 +39,7 @@ void PsGroup::answered(PsAnswer answer) {
 bool PsGroup::advance() {
   if (outside_.over()) return false;
   link_->hear();
-  return !link_->calls().failure();
+  return !error_ && !link_->calls().failure();
 }
 
 // A refusal that does not name another group is a fault of this project.

@@ -149,6 +149,7 @@ void PsDriver::perform(const ps_worker::LeaveServers& effect) {
   link_.reset();
   next_.reset();
   centre_pull_.reset();
+  failed_.reset();
   commit_told_ = {};
 }
 

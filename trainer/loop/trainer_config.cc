@@ -15,10 +15,12 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json) {
   job.read("trainer.sync", config.sync);
   job.read("trainer.shadow.every", config.shadow_every);
   job.read("trainer.shadow.alpha", config.shadow_alpha);
-  std::uint32_t workers = 1;
-  job.read("roles.worker.count", workers);
-  // If all workers exchange with the same centre, it moves by their mean distance at most.
-  if (config.shadow_alpha == 0) config.shadow_alpha = 1.0 / std::max(2U, workers);
+  if (config.sync == SyncStrategy::kShadowEasgd && config.shadow_alpha == 0) {
+    std::uint32_t workers = 1;
+    job.read("roles.worker.count", workers);
+    // If all workers exchange with the same centre, it moves by their mean distance at most.
+    config.shadow_alpha = 1.0 / std::max(2U, workers);
+  }
   job.read("trainer.optimizer", config.optimizer);
   job.read("trainer.lr", config.learning_rate);
   job.read("trainer.momentum", config.momentum);

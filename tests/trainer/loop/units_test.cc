@@ -144,7 +144,8 @@ TEST(TrainerConfig, WithoutAShareAnExchangeTakesThatOfOneOfTheWorkers) {
   const auto share = [](std::uint32_t workers, double alpha) {
     const auto config =
         parse_trainer_config(fmt::format(R"({{"roles": {{"worker": {{"count": {}}}}},
-                         "trainer": {{"threads": 1, "shadow": {{"alpha": {}}}}}}})",
+                         "trainer": {{"sync": "shadow-easgd", "threads": 1,
+                                      "shadow": {{"alpha": {}}}}}}})",
                                          workers, alpha));
     return config ? config->shadow_alpha : -1;
   };

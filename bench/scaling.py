@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Samples per second of training with 1, 2 and 4 workers at a fixed global batch.
 
-    bench/scaling.py [--workloads deepfm-64k,deepfm-1m,mlp,resnet] [--sync allreduce,ps-bsp]
+    bench/scaling.py [--workloads deepfm-64k,deepfm-1m,mlp,resnet] [--sync allreduce,ds-sync]
                      [--before DIR] [--runs 3] [--json]
 
-Jobs of each workload, way of synchronisation (trainer.sync; with parameter servers there are two of
-them) and number of workers run in turn, round after round, each beside the same job of the programs
-in DIR, if that is given. The table has medians, least and most. Goals, on 2 cores: 2 workers make
-1.5 times what 1 makes, 4 make 0.9 of what 2 make, a second compute thread of one worker makes
-nothing slower, each compared within a round. With the summary's own words the table says what the
-collective was and how embedding gradients were summed.
+Jobs of each workload, way of synchronisation (trainer.sync) and number of workers run in turn, round
+after round, each beside the same job of the programs in DIR, if that is given. Parameter servers, of
+which there are two, are for the models with embedding tables. The table has medians, least and most.
+Goals, on 2 cores: 2 workers make 1.5 times what 1 makes, 4 make 0.9 of what 2 make, a second compute
+thread of one worker makes nothing slower, each compared within a round. With the summary's own words
+the table says what the collective was and how embedding gradients were summed.
 
 deepfm-64k and deepfm-1m: synthetic clicks, tables of 65,536 and 1,000,000 rows. mlp and resnet:
 MNIST, from mnist.tar.xz in $ANTDT_TEST_DATA (default: ../shared/data). The exit code is 1 if a goal is
@@ -25,7 +25,7 @@ import tarfile
 from runs import ROOT, Place, finish, in_place, options, progress, spread, spread_text
 
 ARCHIVES = pathlib.Path(os.environ.get("ANTDT_TEST_DATA", ROOT.parent / "shared" / "data"))
-SYNCS = ("allreduce", "ps-bsp", "ps-ssp", "ps-asp")
+SYNCS = ("allreduce", "ds-sync", "ps-bsp", "ps-ssp", "ps-asp")
 # A number of workers and of compute threads: what it is compared with, and the least ratio.
 GOALS = {(2, 1): ((1, 1), 1.5), (4, 1): ((2, 1), 0.9), (1, 2): ((1, 1), 1.0)}
 
@@ -42,7 +42,7 @@ class Workload:
 WORKLOADS = {
     "deepfm-64k": Workload("deepfm", 200_000, 1, 1024, 65_536),
     "deepfm-1m": Workload("deepfm", 80_000, 1, 1024, 1_000_000),
-    "mlp": Workload("mlp", 60_000, 1, 256),
+    "mlp": Workload("mlp", 60_000, 10, 256),  # a trial of threads takes most of a second
     "resnet": Workload("resnet", 2_048, 1, 128),
 }
 
@@ -115,7 +115,7 @@ def train(args, place, name, case):
     run = place.run(f"{name}-{sync}-{workers}-{threads}", JOB.format(
         epochs=work.epochs, workers=workers, batch=work.batch, model=work.model, sync=sync,
         threads=threads, data=data_of(place, name, work),
-        servers="" if sync == "allreduce" else "[roles.server]\ncount = 2",
+        servers="[roles.server]\ncount = 2" if on_servers(sync) else "",
         extra="\n".join(args.trainer) if work.buckets else ""))
     steps = [w.get("embedding_steps") for w in run.summary["workers"]]
     found = {"speed": run.speed, "exact": run.exact(work.epochs, work.records),
@@ -124,10 +124,15 @@ def train(args, place, name, case):
     return found
 
 
-def cases(args):
-    """Ways of synchronisation, with numbers of workers and of compute threads."""
-    found = [(sync, workers, 1) for sync in args.sync for workers in args.workers]
-    return found + [(sync, 1, 2) for sync in args.sync if sync == "allreduce" and args.threads]
+def on_servers(sync):
+    return sync.startswith("ps-")
+
+
+def cases(args, work):
+    """A workload's ways of synchronisation, with numbers of workers and of compute threads."""
+    syncs = [sync for sync in args.sync if work.buckets or not on_servers(sync)]
+    found = [(sync, workers, 1) for sync in syncs for workers in args.workers]
+    return found + [(sync, 1, 2) for sync in syncs if sync == "allreduce" and args.threads]
 
 
 def measure(args, place):
@@ -139,7 +144,7 @@ def measure(args, place):
     for number in range(args.runs):
         load.append(os.getloadavg()[0])
         for name in args.workloads:
-            for case in cases(args):
+            for case in cases(args, WORKLOADS[name]):
                 for build, at in places.items():
                     result = train(args, at, name, case)
                     found.setdefault((name, *case), {}).setdefault(build, []).append(result)

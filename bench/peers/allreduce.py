@@ -8,10 +8,13 @@ Each round measures every one of them, one after the other, so that all meet the
 machine. Prints a table with the median of the rounds' median calls and their span. "copies" is how
 long all ranks take, at the same time, to copy the bytes that must move: 2 (n - 1) / n of the size
 for each. --gloo names a Python with torch, --mpi needs mpicc and mpiexec. --real-time gives the
-ranks priority over all other load (chrt -f 1, needs root); use it for short runs only.
+ranks priority over all other load (chrt -f 1, needs root); use it for short runs only, and not with
+MPICH where ranks share a processor: they spin while they wait, and the one that they wait for would
+never run.
 """
 import argparse
 import json
+import os
 import pathlib
 import socket
 import statistics
@@ -95,6 +98,9 @@ def main():
     parser.add_argument("--mpi", action="store_true")
     parser.add_argument("--real-time", action="store_true")
     args = parser.parse_args()
+    if args.mpi and args.real_time and max(args.ranks) > os.cpu_count():
+        parser.error(f"--mpi --real-time is for at most {os.cpu_count()} ranks here, which is how many "
+                     "processors there are: MPICH's ranks spin while they wait")
     names = ["copies", "tcp", "shm"] + ["gloo"] * bool(args.gloo) + ["mpi"] * args.mpi
     with tempfile.TemporaryDirectory() as directory:
         bench = Bench(args, directory)

@@ -78,7 +78,7 @@ class Engine {
   [[nodiscard]] virtual wire::TableSums table_sums() const { return {}; }
   // Factor of the job's learning rate, from the next apply() on. A model without a rate ignores it.
   virtual void set_rate(double /*factor*/) {}
-  // Afterwards the gradients are zero, and the parameters are those from before mix(); nothing else
+  // Afterwards the gradients are zero, and what mix() changed is as it was before; nothing else
   // changes.
   virtual void discard() = 0;
 
@@ -90,9 +90,9 @@ class Engine {
         "this program cannot average parameters, which trainer.sync = \"ds-sync\" needs: use "
         "sync = \"allreduce\", or antdt-trainer on processors");
   }
-  // The parameters become the mean of those of the members of `group`, with the same bits on each;
-  // the optimizer's state stays. Those from before are kept until apply(), which forgets them, or
-  // discard(), which restores them, also after an error.
+  // The parameters, and moments of an optimizer that must be of all records, become the mean over
+  // the members of `group`, with the same bits on each. What was before is kept until apply(),
+  // which forgets it, or discard(), which restores it, also after an error.
   [[nodiscard]] virtual Status mix(Collective& /*group*/) { return can_mix(); }
   // The gradients of this step stay with this member, one of `members`. Its apply() is told the
   // weight by which this member alone divides; finish_reduction() does nothing if a step that was

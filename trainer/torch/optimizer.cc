@@ -53,6 +53,25 @@ ANTDT_VECTORISED void adam(float* __restrict w, float* __restrict g, float* __re
   }
 }
 
+// How much of a second moment's increment is from the square of a member's own gradient, and how
+// much from the square of the mean gradient, which the first moment knows.
+struct OwnAndMean {
+  float own = 1, mean = 0;
+};
+ANTDT_VECTORISED void adam_of_member(float* __restrict w, float* __restrict g, float* __restrict m,
+                                     float* __restrict v, std::size_t n, const AdamStep& step,
+                                     const OwnAndMean& parts) {
+  const auto [scale, decay, b1, b2, rate, root, epsilon] = step;
+  const auto [own, mean] = parts;
+  for (std::size_t i = 0; i < n; ++i) {
+    const float d = g[i] * scale + decay * w[i];
+    v[i] = b2 * v[i] + (1 - b2) * (own * d * d + mean * m[i] * m[i]);
+    m[i] = b1 * m[i] + (1 - b1) * d;
+    w[i] -= rate * m[i] / (std::sqrt(v[i]) * root + epsilon);
+    g[i] = 0;
+  }
+}
+
 class Sgd final : public Optimizer {
  public:
   Sgd(const OptimizerOptions& options, std::size_t size)
@@ -108,7 +127,14 @@ class Adagrad final : public Optimizer {
 };
 
 // Kingma and Ba, ICLR 2015.
-class Adam final : public Optimizer {
+//
+// Of one of N replicas (set_members), both moments are averaged with the parameters (Replica::mix).
+// The mean of the first moments is then that of the gradients of all records. The square of a
+// member's gradient is not: for a gradient of all records with mean s and variance c, it is
+// s^2 + N c on average, and steps would be too short by up to the root of N. The wanted s^2 + c is
+// estimated from that and from the square of the first moment, which is s^2 + k c with
+// k = (1 - b1) / (1 + b1), as a mean over steps has less noise.
+class Adam final : public ReplicaOptimizer {
  public:
   Adam(const OptimizerOptions& options, std::size_t size)
       : lr_(options.learning_rate),
@@ -121,13 +147,25 @@ class Adam final : public Optimizer {
     const auto t = static_cast<double>(steps_);
     rate_ = static_cast<float>(lr_ * factor_ / (1 - std::pow(kBeta1, t)));
     root_ = static_cast<float>(1 / std::sqrt(1 - std::pow(kBeta2, t)));
+    parts_ = {};
+    if (members_ == 1 || steps_ == 1) return;  // there is no first moment before the first step
+    constexpr double kOfNoise = (1 - kBeta1) / (1 + kBeta1);
+    const double own = (1 - kOfNoise) / (members_ - kOfNoise);
+    const double corrected = 1 / (1 - std::pow(kBeta1, t - 1));
+    parts_ = {static_cast<float>(own), static_cast<float>((1 - own) * corrected * corrected)};
   }
   void update(std::span<float> values, std::span<float> gradients, std::size_t first,
               float scale) override {
-    adam(values.data(), gradients.data(), first_.data() + first, second_.data() + first,
-         values.size(),
-         {scale, decay_, static_cast<float>(kBeta1), static_cast<float>(kBeta2), rate_, root_,
-          kEpsilon});
+    const AdamStep step{
+        scale, decay_,  static_cast<float>(kBeta1), static_cast<float>(kBeta2), rate_,
+        root_, kEpsilon};
+    float* const m = first_.data() + first;
+    float* const v = second_.data() + first;
+    if (parts_.mean == 0) {
+      adam(values.data(), gradients.data(), m, v, values.size(), step);
+    } else {
+      adam_of_member(values.data(), gradients.data(), m, v, values.size(), step, parts_);
+    }
   }
   [[nodiscard]] bool rests_at_zero() const override { return decay_ == 0; }
   [[nodiscard]] std::vector<std::span<float>> state() override { return {first_, second_}; }
@@ -139,6 +177,7 @@ class Adam final : public Optimizer {
   double lr_;
   float decay_;
   float rate_ = 0, root_ = 1;  // for the present step: corrections of moments that began with zero
+  OwnAndMean parts_;           // for the present step
   std::pmr::vector<float> first_, second_;
 };
 

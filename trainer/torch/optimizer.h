@@ -24,6 +24,21 @@ struct OptimizerOptions {
 
 using kit::Optimizer;
 
+// An optimizer that can train one of several replicas (docs/synchronisation). Each is updated by
+// the gradient of its own records, times such a factor that the mean over all members is the
+// gradient of the records of all. The noise of such a gradient is greater by the root of the number
+// of members, which matters to an optimizer whose steps depend on the noise. Members average its
+// state() with their parameters in each step.
+class ReplicaOptimizer : public Optimizer {
+ public:
+  // From the next begin_step() on, gradients are those of one of so many members. 1, as at first:
+  // those of all records.
+  void set_members(std::uint32_t members) { members_ = members; }
+
+ protected:
+  std::uint32_t members_ = 1;
+};
+
 // sgd, adagrad and adam, by their names.
 [[nodiscard]] std::map<std::string, kit::OptimizerFactory> built_in_optimizers();
 

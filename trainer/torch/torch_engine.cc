@@ -31,6 +31,7 @@ class TorchEngine final : public Engine {
         buffers_(std::move(buffers)),
         threads_(training_.threads),
         optimizer_(training_.optimizer.get()),
+        of_replica_(dynamic_cast<ReplicaOptimizer*>(optimizer_)),
         table_(table ? parameters_.entries()[*table] : FlatParameters::Entry{}),
         rows_(table ? std::make_optional(rows_of(parameters_, table_, training_.table))
                     : std::nullopt),
@@ -44,11 +45,13 @@ class TorchEngine final : public Engine {
     collective_ = &collective;
     weight_ = 0;
     reducer_.begin(collective);
+    set_members(1);
     threads_.begin();
   }
 
-  void begin_local_step(Collective& /*members*/) override {
+  void begin_local_step(Collective& members) override {
     collective_ = nullptr;
+    set_members(members.size());
     threads_.begin();
   }
 
@@ -106,13 +109,15 @@ class TorchEngine final : public Engine {
     threads_.forget_step();
     if (rows_) rows_->forget();
     std::fill(parameters_.gradients().begin(), parameters_.gradients().end(), 0.0F);
-    replica_.restore(parameters_.values(), buffers_);
+    replica_.restore(mixed_arrays(), buffers_);
     buffers_.restore();
   }
 
   [[nodiscard]] Status can_mix() const override { return {}; }
   [[nodiscard]] Status mix(Collective& group) override {
-    return replica_.mix(group, parameters_.values(), buffers_);
+    // A row of which this member knew nothing may get moments of another.
+    awake_are_known_ = false;
+    return replica_.mix(group, mixed_arrays(), buffers_);
   }
   [[nodiscard]] Status consolidate(Collective& holders) override {
     std::vector<std::span<float>> all;
@@ -161,6 +166,16 @@ class TorchEngine final : public Engine {
 
  private:
   [[nodiscard]] bool is_local() const { return collective_ == nullptr; }
+  void set_members(std::uint32_t count) {
+    if (of_replica_ != nullptr) of_replica_->set_members(count);
+  }
+  // What replicas average in each step.
+  [[nodiscard]] std::vector<std::span<float>> mixed_arrays() const {
+    std::vector<std::span<float>> arrays{parameters_.values()};
+    if (of_replica_ == nullptr) return arrays;
+    for (const std::span<float> moments : of_replica_->state()) arrays.push_back(moments);
+    return arrays;
+  }
   // A local step is over for this member when it has computed: what follows is the wait for others,
   // which the next begin() leaves out.
   void count_time_so_far() {
@@ -223,6 +238,7 @@ class TorchEngine final : public Engine {
   mutable Buffers buffers_;
   ComputeThreads threads_;
   kit::Optimizer* optimizer_;
+  ReplicaOptimizer* of_replica_;  // the same one; null: it does not depend on how many replicas are
   FlatParameters::Entry table_;
   std::optional<SparseRows> rows_;  // rows of table_; the reducer keeps its address
   bool updates_rows_;               // other rows of table_ stay as they are

@@ -4,12 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <mutex>
 #include <numeric>
+#include <random>
 
 #include "tests/trainer/collective/testing.h"
 #include "tests/trainer/local_group.h"
 #include "tests/trainer/torch/engine_testing.h"
+#include "trainer/torch/optimizer.h"
 
 namespace antdt::trainer {
 namespace {
@@ -80,7 +83,7 @@ class Replicas : public testing::TestWithParam<Layout> {
 INSTANTIATE_TEST_SUITE_P(Layouts, Replicas, testing::Values(kLayouts[0], kLayouts[1], kLayouts[2]),
                          [](const auto& layout) { return layout.param.name; });
 
-TEST_P(Replicas, MixedParametersAreTheMeanOfTheGroupsAndTheOptimizersStateStaysTheMembers) {
+TEST_P(Replicas, MixedParametersAndMomentsAreTheMeanOfTheGroups) {
   std::vector<std::vector<Bits>> before(4), after(4);
   in_members([&](Collective& collective, Engine& engine) {
     const std::uint32_t rank = collective.rank();
@@ -95,15 +98,126 @@ TEST_P(Replicas, MixedParametersAreTheMeanOfTheGroupsAndTheOptimizersStateStaysT
   });
   for (std::size_t rank = 0; rank < 4; ++rank) {
     const std::size_t other = (rank + 2) % 4;
-    EXPECT_EQ(after[rank][0], after[other][0]) << "the same bits in the group";
-    EXPECT_NE(before[rank][0], before[other][0]) << "the replicas did differ";
-    EXPECT_NE(after[rank][0], after[(rank + 1) % 4][0]) << "another group is another mean";
-    const auto mean = mean_of({floats_of_part(before[rank][0]), floats_of_part(before[other][0])});
-    EXPECT_LT(max_difference(floats_of_part(after[rank][0]), mean), 1e-6);
-    for (std::size_t part = 1; part < before[rank].size(); ++part) {
-      EXPECT_EQ(after[rank][part], before[rank][part]) << "what the optimizer keeps";
+    ASSERT_EQ(after[rank].size(), 4U) << "parameters, two moments, a counter of steps";
+    EXPECT_EQ(after[rank], after[other]) << "the same bits in the group";
+    for (std::size_t part = 0; part < 3; ++part) {
+      EXPECT_NE(before[rank][part], before[other][part]) << "the replicas did differ";
+      EXPECT_NE(after[rank][part], after[(rank + 1) % 4][part]) << "another group, another mean";
+      const auto mean =
+          mean_of({floats_of_part(before[rank][part]), floats_of_part(before[other][part])});
+      EXPECT_LT(max_difference(floats_of_part(after[rank][part]), mean), 1e-6);
+    }
+    EXPECT_EQ(after[rank][3], before[rank][3]);
+  }
+}
+
+TEST(MixedReplicas, KeepWhatAnotherOptimizerThanAdamRemembers) {
+  TrainerConfig momentum = config_of("mlp");
+  momentum.momentum = 0.9;
+  for (const TrainerConfig& config : {momentum, config_of("mlp", "adagrad")}) {
+    LocalGroup group(2);
+    group.run([&](Collective& collective) {
+      const auto engine = replica_of(config, image_shape());
+      local_step(*engine, collective, images(8, collective.rank()), 8);
+      const auto before = bits_of(*engine);
+      ASSERT_TRUE(engine->mix(collective));
+      const auto after = bits_of(*engine);
+      EXPECT_NE(after[0], before[0]);
+      EXPECT_EQ(after[1], before[1]);
+    });
+  }
+}
+
+// Moments come from other members, so a row may move that was in no batch of this one.
+TEST(MixedReplicas, MoveTheSameRowsToTheLastBitWhicheverRest) {
+  data::DataShape shape = click_shape();
+  shape.id_rows = 500;
+  std::vector<std::vector<Bits>> states;
+  for (const std::string how : {"dense", "auto"}) {
+    TrainerConfig config = config_of("deepfm", "adam");
+    config.embedding_gradients = how;
+    LocalGroup group(3);
+    std::mutex mutex;
+    std::vector<std::vector<Bits>> ended(3);
+    group.run([&](Collective& collective) {
+      const auto engine = replica_of(config, shape);
+      for (unsigned step = 0; step < 4; ++step) {
+        ASSERT_TRUE(engine->mix(collective));
+        engine->begin_local_step(collective);
+        ASSERT_TRUE(engine->compute(clicks(2, 10 * collective.rank() + step), true));
+        if (step == 1) {
+          engine->discard();
+        } else {
+          engine->apply(2);
+        }
+      }
+      const std::lock_guard lock(mutex);
+      ended[collective.rank()] = bits_of(*engine);
+    });
+    for (auto& state : ended) states.push_back(std::move(state));
+  }
+  for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(states[rank], states[3 + rank]);
+}
+
+// Eight members, each with an element for every kind of gradient, whose moments are averaged in
+// each step, beside an optimizer that gets the mean of their gradients. Returns, for each kind, the
+// mean of the members' second moments relative to that optimizer's.
+std::array<double, 3> second_moments(std::uint32_t told) {
+  constexpr std::uint32_t kMembers = 8, kOfAKind = 200, kFloats = 3 * kOfAKind;
+  std::vector<std::unique_ptr<Optimizer>> all;
+  for (std::uint32_t i = 0; i <= kMembers; ++i) {
+    all.push_back(std::move(make_optimizer({"adam", 1e-3, 0, 0}, kFloats).value()));
+    if (i < kMembers) dynamic_cast<ReplicaOptimizer&>(*all[i]).set_members(told);
+  }
+  std::mt19937_64 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(kFloats);
+  for (std::uint32_t step = 0; step < 300; ++step) {
+    std::vector<float> sum(kFloats);
+    for (std::uint32_t i = 0; i < kMembers; ++i) {
+      std::vector<float> gradient(kFloats);
+      for (std::uint32_t k = 0; k < kOfAKind; ++k) {
+        gradient[k] = 1;                          // the same for all
+        gradient[kOfAKind + k] = normal(random);  // noise
+        const bool has_row = random() % (20 * kMembers) == 0;
+        gradient[2 * kOfAKind + k] = has_row ? normal(random) : 0;  // of a rare row
+      }
+      for (std::uint32_t k = 0; k < kFloats; ++k) sum[k] += gradient[k] / kMembers;
+      all[i]->step(values, gradient, 1);
+    }
+    all[kMembers]->step(values, sum, 1);
+    for (std::size_t array = 0; array < 2; ++array) {
+      std::vector<std::vector<float>> of_members;
+      for (std::uint32_t i = 0; i < kMembers; ++i) {
+        const auto own = all[i]->state()[array];
+        of_members.emplace_back(own.begin(), own.end());
+      }
+      const auto mean = mean_of(of_members);
+      for (std::uint32_t i = 0; i < kMembers; ++i) {
+        std::ranges::copy(mean, all[i]->state()[array].begin());
+      }
     }
   }
+  std::array<double, 3> relative{};
+  for (std::size_t kind = 0; kind < 3; ++kind) {
+    const auto sum_of = [&](std::size_t optimizer) {
+      const auto part = all[optimizer]->state()[1].subspan(kind * kOfAKind, kOfAKind);
+      return std::accumulate(part.begin(), part.end(), 0.0);
+    };
+    relative[kind] = sum_of(0) / sum_of(kMembers);
+  }
+  return relative;
+}
+
+TEST(AdamOfMembers, HasTheSecondMomentsOfTheGradientOfAllRecords) {
+  const auto [same, noise, rare] = second_moments(8);
+  EXPECT_NEAR(same, 1, 0.02);
+  EXPECT_NEAR(noise, 1, 0.15);
+  EXPECT_NEAR(rare, 1, 0.25);
+  const auto [same_alone, noise_alone, rare_alone] = second_moments(1);
+  EXPECT_NEAR(same_alone, 1, 0.02);
+  EXPECT_GT(noise_alone, 6) << "a member's own gradients have eight times the variance";
+  EXPECT_GT(rare_alone, 6);
 }
 
 TEST_P(Replicas, ADiscardedStepBringsEveryBitBack) {

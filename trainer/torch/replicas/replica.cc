@@ -11,14 +11,18 @@ std::span<float> floats_in(const torch::Tensor& tensor) {
 
 }  // namespace
 
-Status Replica::mix(Collective& group, std::span<float> parameters, Buffers& buffers) {
-  if (floats_in(parameters_).size() != parameters.size()) {
-    parameters_ = flat_zeros(parameters.size());
+Status Replica::mix(Collective& group, Arrays arrays, Buffers& buffers) {
+  if (arrays_.empty()) {
+    for (const std::span<float> array : arrays) arrays_.push_back(flat_zeros(array.size()));
   }
-  std::ranges::copy(parameters, floats_in(parameters_).begin());
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    std::ranges::copy(arrays[i], floats_in(arrays_[i]).begin());
+  }
   buffers_ = buffers.values();
   mixed_ = true;
-  ANTDT_RETURN_IF_ERROR(group.allreduce_mean(parameters));
+  for (const std::span<float> array : arrays) {
+    ANTDT_RETURN_IF_ERROR(group.allreduce_mean(array));
+  }
   if (buffers_.empty()) return {};
   std::vector<double> mean = buffers_;
   ANTDT_RETURN_IF_ERROR(group.allreduce_mean(mean));
@@ -26,15 +30,16 @@ Status Replica::mix(Collective& group, std::span<float> parameters, Buffers& buf
   return {};
 }
 
-void Replica::restore(std::span<float> parameters, Buffers& buffers) {
+void Replica::restore(Arrays arrays, Buffers& buffers) {
   if (!mixed_) return;
-  std::ranges::copy(floats_in(parameters_), parameters.begin());
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    std::ranges::copy(floats_in(arrays_[i]), arrays[i].begin());
+  }
   buffers.replace(buffers_);
   mixed_ = false;
 }
 
-Status Replica::consolidate(Collective& holders, std::span<const std::span<float>> arrays,
-                            Buffers& buffers) {
+Status Replica::consolidate(Collective& holders, Arrays arrays, Buffers& buffers) {
   std::vector<torch::Tensor> means;
   for (const std::span<float> array : arrays) {
     means.push_back(flat_zeros(array.size()));

@@ -95,7 +95,7 @@ double ds_sync_s(const Link& link, std::uint32_t members, const ModelSize& model
   if (members < 2) return 0;
   const auto group = static_cast<std::uint32_t>(std::ceil(std::sqrt(members)));
   const double n = group;
-  const double bytes = model.dense_bytes() + model.table_bytes();
+  const double bytes = model.mixed * (model.dense_bytes() + model.table_bytes());
   const double mixing = 2 * (n - 1) * link.latency_s + sending_s(link, 2 * (n - 1) / n * bytes);
   return mixing + gather_s(link, members, kSlotBytes * members);
 }

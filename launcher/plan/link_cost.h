@@ -51,8 +51,8 @@ struct ServedCost {
 [[nodiscard]] double pulled_bytes(const ModelSize& model, double rows);
 [[nodiscard]] double pushed_bytes(const ModelSize& model, double rows);
 
-// Groups of about the root of `members`, which average all parameters in rings, and slots that all
-// members gather (docs/synchronisation/README.md).
+// Groups of about the root of `members`, which average all parameters (and with Adam its moments)
+// in rings, and slots that all members gather (docs/synchronisation/README.md).
 [[nodiscard]] double ds_sync_s(const Link& link, std::uint32_t members, const ModelSize& model);
 
 }  // namespace antdt::launcher::plan

@@ -37,6 +37,7 @@ struct ModelSize {
   double table_rows = 0;     // 0: it has no embedding table
   double row_bytes = 0;      // of a row's gradient, without its number
   Curve rows_of_batch = {};  // different rows that a batch needs
+  double mixed = 1;          // of what replicas mix: 3 with Adam, whose moments are mixed, too
   [[nodiscard]] double dense_bytes() const;
   [[nodiscard]] double table_bytes() const { return table_rows * row_bytes; }
 };

@@ -134,6 +134,8 @@ Result<plan::ModelSize> size_of_model(const std::string& state_json) {
   if (!state.is_object() || !state.contains("parameters")) {
     return fail(ErrorKind::kCorrupt, "the trial's state.json has no parameters");
   }
+  // Of the built-in optimizers only Adam keeps two arrays (trainer/torch/optimizer.h).
+  if (state.contains("arrays") && state["arrays"].size() == 3) size.mixed = 3;
   bool open = false;  // whether the last sum takes more parameters
   for (const auto& parameter : state["parameters"]) {
     double floats = 1;

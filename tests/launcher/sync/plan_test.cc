@@ -82,6 +82,16 @@ TEST(LinkCost, GatheringTakesOneRoundForEachDoublingAndAllBytesButTheOwn) {
   EXPECT_NEAR(gather_s({1 * kMs, 1e6, true}, 4, 8000), 3 * kMs + 6 * kMs, 1e-9);
 }
 
+TEST(LinkCost, GroupsMixAdamsMomentsWithTheParameters) {
+  const Link link{0, 1e8};
+  ModelSize model;
+  model.sums = {3e6, 1e6};
+  const double of_parameters = ds_sync_s(link, 16, model);
+  model.mixed = 3;
+  // In a group of four, twice more 2 * 3/4 of 4 MB.
+  EXPECT_NEAR(ds_sync_s(link, 16, model) - of_parameters, 2 * 60 * kMs, 1e-9);
+}
+
 TEST(LinkCost, RowsAreSentIfTheyAreFewOfTheTable) {
   ModelSize model;
   model.table_rows = 1'000'000;

@@ -15,13 +15,15 @@ enum class SyncStrategy : std::uint8_t {
   kDsSync,     // members mix their parameters in groups that change with each step
   // as kPsAsp, and each worker trains a dense replica of its own, whose centre the servers hold
   kShadowEasgd,
+  kGaia,  // domains hold a replica each, and send one another what is significant of their updates
 };
 constexpr auto names_of(SyncStrategy) {
-  return names("allreduce", "ps-bsp", "ps-ssp", "ps-asp", "ds-sync", "shadow-easgd");
+  return names("allreduce", "ps-bsp", "ps-ssp", "ps-asp", "ds-sync", "shadow-easgd", "gaia");
 }
 
 [[nodiscard]] constexpr bool on_servers(SyncStrategy sync) {
-  return sync != SyncStrategy::kAllReduce && sync != SyncStrategy::kDsSync;
+  return sync != SyncStrategy::kAllReduce && sync != SyncStrategy::kDsSync &&
+         sync != SyncStrategy::kGaia;
 }
 
 }  // namespace antdt

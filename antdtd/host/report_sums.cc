@@ -38,6 +38,7 @@ void ReportSums::add(const ProcessKey& key, const wire::Report& report, Duration
   sum.report.io_total_bytes = report.io_total_bytes;
   sum.report.table_sums = report.table_sums;
   sum.report.shadow = report.shadow;
+  sum.report.updates = report.updates;
 }
 
 std::optional<ReportSums::Due> ReportSums::take(const ProcessKey& key, MonoTime now) {

@@ -235,6 +235,7 @@ struct WorkerSummary {
   DeviceClass device = {};
   std::optional<EmbeddingSteps> embedding_steps = {};
   std::optional<Exchanges> exchanges = {};
+  std::optional<Updates> updates = {};
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("id", m.id);
@@ -249,6 +250,7 @@ struct WorkerSummary {
     v.later("device", m.device);
     v.if_any("embedding_steps", m.embedding_steps);
     v.if_any("exchanges", m.exchanges);
+    v.if_any("updates", m.updates);
   }
 };
 

@@ -77,6 +77,7 @@ struct WorkerStatus {
   std::optional<TimeSpent> lost_time = {};
   std::optional<EmbeddingSteps> embedding_steps = {};
   std::optional<Exchanges> exchanges = {};
+  std::optional<Updates> updates = {};
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("id", m.id);
@@ -99,6 +100,7 @@ struct WorkerStatus {
     v.if_any("lost_time", m.lost_time);
     v.if_any("embedding_steps", m.embedding_steps);
     v.if_any("exchanges", m.exchanges);
+    v.if_any("updates", m.updates);
   }
 };
 

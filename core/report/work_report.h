@@ -39,6 +39,20 @@ struct Exchanges {
   }
 };
 
+// What the domain of a worker sent the other domains of its updates (trainer.sync = "gaia"). The
+// same for all members of a domain, except for what one of them was not there for.
+struct Updates {
+  std::uint64_t messages = 0;
+  std::uint64_t whole = 0;  // of these: with everything that was pending
+  double sent_share = 0;    // of the elements that the messages were about
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("messages", m.messages);
+    v("whole", m.whole);
+    v("sent_share", m.sent_share);
+  }
+};
+
 // In how many steps the gradient of an embedding table was summed over the workers in which form.
 struct EmbeddingSteps {
   std::uint64_t rows = 0, whole_table = 0;

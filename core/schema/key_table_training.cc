@@ -135,6 +135,19 @@ const std::vector<Key>& training() {
        "sync shadow-easgd: the share of the distance between a worker's replica and the centre "
        "that an exchange takes away from each; 0: 1 / N with N workers, and 1 / 2 with one",
        {0, 1}},
+      {"trainer.gaia.threshold",
+       kNumber,
+       "0.01",
+       "sync gaia: an update of a parameter is sent to other domains once it is a larger part of "
+       "its "
+       "value than this times the factor of the learning rate; 0: every update",
+       {0, 1e6}},
+      {"trainer.gaia.whole_every",
+       kInteger,
+       "50",
+       "sync gaia: in every step with such a number domains send all that is pending; records are "
+       "committed then",
+       {1, kBig}},
       {"trainer.optimizer",
        kText,
        "\"adam\"",

@@ -31,6 +31,14 @@ inline ShadowSums& operator+=(ShadowSums& sum, const ShadowSums& more) {
   return sum;
 }
 
+inline UpdateSums& operator+=(UpdateSums& sum, const UpdateSums& more) {
+  sum.messages += more.messages;
+  sum.whole += more.whole;
+  sum.elements += more.elements;
+  sum.sent += more.sent;
+  return sum;
+}
+
 // The sum of all parts, in seconds.
 [[nodiscard]] inline double total(const TimeAccount& t) {
   return t.compute + t.data + t.collective_wait + t.shard_wait + t.reconfigure + t.checkpoint +

@@ -109,6 +109,22 @@ struct ShadowSums {
   }
 };
 
+// What the members of a worker's domain sent the other domains of its updates (trainer.sync =
+// "gaia"). Zeros under any other.
+struct UpdateSums {
+  std::uint64_t messages = 0;
+  std::uint64_t whole = 0;     // of these: with everything that was pending
+  std::uint64_t elements = 0;  // that the messages were about
+  std::uint64_t sent = 0;      // of these: that were significant
+  bool operator==(const UpdateSums&) const = default;
+  ANTDT_PART {
+    v("messages", m.messages);
+    v("whole", m.whole);
+    v("elements", m.elements);
+    v("sent", m.sent);
+  }
+};
+
 // What a worker measured of the batches since its last report. One-way. Speed is samples / (data_us
 // + compute_us), never step time. The round-trip time of its link is measured separately, because a
 // batch also waits for other workers' links.
@@ -149,7 +165,8 @@ struct Report {
   std::uint64_t samples_of_others = 0;
   // So far; empty in most reports, since once a second is enough.
   TrafficSums traffic = {};
-  ShadowSums shadow = {};  // by this attempt so far
+  ShadowSums shadow = {};   // by this attempt so far
+  UpdateSums updates = {};  // by this attempt so far
   ANTDT_MESSAGE("report") {
     v("batches", m.batches);
     v("samples", m.samples);
@@ -174,6 +191,7 @@ struct Report {
     v("samples_of_others", m.samples_of_others);
     v("traffic", m.traffic);
     v("shadow", m.shadow);
+    v("updates", m.updates);
   }
 };
 
@@ -196,6 +214,7 @@ struct Bye {
   std::uint64_t samples_of_others = 0;  // as in Report
   TrafficSums traffic = {};
   ShadowSums shadow = {};
+  UpdateSums updates = {};
   ANTDT_MESSAGE("bye") {
     v("samples_total", m.samples_total);
     v("account", m.account);
@@ -204,6 +223,7 @@ struct Bye {
     v("samples_of_others", m.samples_of_others);
     v("traffic", m.traffic);
     v("shadow", m.shadow);
+    v("updates", m.updates);
   }
 };
 

@@ -183,6 +183,15 @@ std::optional<report::Exchanges> exchanges_of(const WorkerReport& w) {
                            .waited_seconds = static_cast<double>(w.shadow.waited_us) / 1e6};
 }
 
+// Nothing if it sent nothing.
+std::optional<report::Updates> updates_of(const WorkerReport& w) {
+  if (w.updates.messages == 0) return std::nullopt;
+  const double elements = static_cast<double>(std::max<std::uint64_t>(1, w.updates.elements));
+  return report::Updates{.messages = w.updates.messages,
+                         .whole = w.updates.whole,
+                         .sent_share = static_cast<double>(w.updates.sent) / elements};
+}
+
 report::WorkerStatus worker_of(const WorkerReport& w) {
   return {.id = to_string(w.worker),
           .rank = w.rank,
@@ -203,7 +212,8 @@ report::WorkerStatus worker_of(const WorkerReport& w) {
           .cpus = w.cpus,
           .lost_time = lost_time_of(w),
           .embedding_steps = embedding_steps_of(w),
-          .exchanges = exchanges_of(w)};
+          .exchanges = exchanges_of(w),
+          .updates = updates_of(w)};
 }
 
 // Numbers that are not known for every job.
@@ -277,7 +287,8 @@ void add_workers(report::Summary& out, const JobReport& r) {
                            .lost_time = time_spent(w.time),
                            .device = device_of(w.device),
                            .embedding_steps = embedding_steps_of(w),
-                           .exchanges = exchanges_of(w)});
+                           .exchanges = exchanges_of(w),
+                           .updates = updates_of(w)});
   }
   out.lost_time = time_spent(total);
 }

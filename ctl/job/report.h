@@ -43,6 +43,7 @@ struct WorkerReport {
   wire::TimeAccount time;
   wire::TableSums table_sums = {};
   wire::ShadowSums shadow = {};
+  wire::UpdateSums updates = {};
   // Time between the worker's exit and the job's end (or now), which `time` does not contain.
   double wall_seconds = 0;
   IoProgress io = {};  // what it reads or writes now

@@ -40,6 +40,7 @@ std::vector<WorkerReport> workers_of(const Parts& parts) {
     r.time = times.time;
     r.table_sums = times.table_sums;
     r.shadow = times.shadow;
+    r.updates = times.updates;
     r.cpus = times.cpus;
     r.worker = w.place.worker;
     r.host = parts.members.host_name(w.place.host);

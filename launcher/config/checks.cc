@@ -183,6 +183,7 @@ class Checker {
     unless(is_sync(SyncStrategy::kAllReduce), {"control.share_steps", "trainer.sync"},
            fmt::format("is for sync = \"allreduce\": under \"{}\" {}; remove it", c_.trainer.sync,
                        is_sync(SyncStrategy::kDsSync) ? "each worker's update is its own"
+                       : is_sync(SyncStrategy::kGaia) ? "a domain sums its own gradients"
                                                       : "no step waits in the same way"));
     unless(c_.batch.adjust == "both", {"control.share_steps", "batch.adjust"},
            fmt::format("cuts a worker's part of a step into micro-batches of any size, which "

@@ -104,6 +104,10 @@ void fields(Of<ShadowSection> auto& m, auto&& v) {
   v("every", m.every);
   v("alpha", m.alpha);
 }
+void fields(Of<GaiaSection> auto& m, auto&& v) {
+  v("threshold", m.threshold);
+  v("whole_every", m.whole_every);
+}
 void fields(Of<TrainerSection> auto& m, auto&& v) {
   v("model", m.model);
   v("sync", m.sync);
@@ -111,6 +115,7 @@ void fields(Of<TrainerSection> auto& m, auto&& v) {
   v("backup_workers", m.backup_workers);
   v("staleness", m.staleness);
   v("shadow", m.shadow);
+  v("gaia", m.gaia);
   v("optimizer", m.optimizer);
   v("lr", m.lr);
   v("momentum", m.momentum);

@@ -122,6 +122,12 @@ struct ShadowSection {
   double alpha = 0;
 };
 
+// With gaia.
+struct GaiaSection {
+  double threshold = 0;           // of a change, relative to the parameter
+  std::uint64_t whole_every = 0;  // in steps of the job
+};
+
 struct TrainerSection {
   std::string
       model;  // "lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet", "emulated", "tally", "tally3"
@@ -130,6 +136,7 @@ struct TrainerSection {
   std::uint32_t backup_workers = 0;  // with ps-bsp
   std::uint64_t staleness = 0;       // with ps-ssp, in pushes
   ShadowSection shadow;
+  GaiaSection gaia;
   std::string optimizer;  // "sgd", "adagrad" or "adam"
   double lr = 0;
   double momentum = 0;

@@ -129,6 +129,24 @@ void add_exchanges(const report::Summary& s, Lines& lines) {
       grouped(count), steps / all, ms / all, waited, wall > 0 ? 100 * waited / wall : 0));
 }
 
+// Members of a domain count the same messages, so of each share only the mean over workers is told.
+void add_updates(const report::Summary& s, Lines& lines) {
+  std::uint64_t messages = 0, whole = 0;
+  double share = 0, workers = 0;
+  for (const report::WorkerSummary& w : s.workers) {
+    if (!w.updates) continue;
+    messages = std::max(messages, w.updates->messages);
+    whole = std::max(whole, w.updates->whole);
+    share += w.updates->sent_share;
+    ++workers;
+  }
+  if (messages == 0) return;
+  lines.push_back(fmt::format(
+      "updates between domains: {} messages of each domain, {} of them whole; {:.1f}% of the "
+      "elements were sent",
+      grouped(messages), grouped(whole), 100 * share / workers));
+}
+
 // Each member counts the steps in which it took part, so the member of most steps speaks for all.
 void add_collective(const report::Summary& s, Lines& lines) {
   if (!s.collective.empty()) lines.push_back("collective: " + s.collective);
@@ -216,6 +234,7 @@ Lines summary_lines(const report::Summary& summary) {
   add_shared_steps(summary, lines);
   add_servers(summary, lines);
   add_exchanges(summary, lines);
+  add_updates(summary, lines);
   add_collective(summary, lines);
   add_time(summary, lines);
   add_actions(summary, lines);

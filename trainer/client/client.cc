@@ -387,6 +387,10 @@ void Client::set_shadow(const wire::ShadowSums& sums) {
   const std::lock_guard lock(state_->mutex);
   state_->core.set_shadow(sums);
 }
+void Client::set_updates(const wire::UpdateSums& sums) {
+  const std::lock_guard lock(state_->mutex);
+  state_->core.set_updates(sums);
+}
 void Client::set_io(Io io) {
   const std::lock_guard lock(state_->mutex);
   state_->core.set_io(std::move(io));

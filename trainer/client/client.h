@@ -206,6 +206,7 @@ class Client {
   void set_table_sums(const wire::TableSums& sums);
   // The exchanges of this process's replica of the dense parameters so far.
   void set_shadow(const wire::ShadowSums& sums);
+  void set_updates(const wire::UpdateSums& sums);
   void progress(const wire::Progress& progress);
   void checkpoint_begun(const wire::CheckpointBegun& begun);
   void checkpoint_written(const wire::CheckpointWritten& written);

@@ -104,6 +104,7 @@ class ClientCore {
   void set_max_micro_batch(std::uint32_t records) { reports_.set_max_micro_batch(records); }
   void set_table_sums(const wire::TableSums& sums) { reports_.set_table_sums(sums); }
   void set_shadow(const wire::ShadowSums& sums) { reports_.set_shadow(sums); }
+  void set_updates(const wire::UpdateSums& sums) { reports_.set_updates(sums); }
   void set_throttle(double share) { reports_.set_throttle(share); }
 
   [[nodiscard]] const std::optional<wire::WorkerWelcome>& welcome() const { return welcome_; }

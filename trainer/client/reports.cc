@@ -92,6 +92,7 @@ void Reports::send_report(Generation current, MonoTime now, Effects& out) {
   report_.max_micro_batch = max_micro_batch_;
   report_.table_sums = table_sums_;
   report_.shadow = shadow_;
+  report_.updates = updates_;
   out.emplace_back(SendMessage{current, 0, std::exchange(report_, {})});
   has_news_ = false;
   report_sent_at_ = now;
@@ -110,6 +111,7 @@ wire::Bye Reports::end(wire::Bye last, Generation current, ShardFeed& feed, Mono
   last.table_sums = table_sums_;
   last.traffic = traffic_;
   last.shadow = shadow_;
+  last.updates = updates_;
   return last;
 }
 

@@ -50,6 +50,7 @@ class Reports {
   void set_max_micro_batch(std::uint32_t records) { max_micro_batch_ = records; }
   void set_table_sums(const wire::TableSums& sums) { table_sums_ = sums; }
   void set_shadow(const wire::ShadowSums& sums) { shadow_ = sums; }
+  void set_updates(const wire::UpdateSums& sums) { updates_ = sums; }
   void set_throttle(double share) {
     throttle_permille_ = share < 1 ? std::max(1U, static_cast<std::uint32_t>(1000 * share)) : 0;
   }
@@ -78,6 +79,7 @@ class Reports {
   std::uint32_t max_micro_batch_ = 0;
   wire::TableSums table_sums_;
   wire::ShadowSums shadow_;
+  wire::UpdateSums updates_;
 };
 
 }  // namespace antdt::client

@@ -28,7 +28,7 @@ Result<CollectiveOptions> collective_options(const TrainerConfig& config,
                                              std::string domain) {
   ANTDT_TRY(auto options, listen_options(config.hosts, config.interface, config.ports));
   options.encrypt = config.encrypt;
-  options.groups = config.sync == SyncStrategy::kDsSync;
+  options.groups = config.sync == SyncStrategy::kDsSync || config.sync == SyncStrategy::kGaia;
   ANTDT_TRY(options.backend, backend_of(config));
   options.send_delay = [link = std::move(link)](std::uint32_t rank, std::size_t bytes) {
     return link->delay(rank, bytes);

@@ -17,6 +17,7 @@
 #include "core/wire/worker_messages.h"
 #include "trainer/collective/collective.h"
 #include "trainer/data/dataset.h"
+#include "trainer/loop/domains/domain_links.h"
 
 namespace antdt::trainer {
 
@@ -47,8 +48,9 @@ struct StateFile {
 //
 // A step is begin_step, compute for each micro-batch, finish_reduction, then apply or discard. All
 // members do the same reductions, so a member without records runs the step, too. Where replicas
-// may differ (docs/synchronisation), it is mix, begin_local_step, compute, then apply or discard.
-// One thread at a time.
+// may differ (docs/synchronisation), it is mix, begin_local_step, compute, then apply or discard;
+// or exchange_updates before begin_step, whose collective is then that of a domain. One thread at a
+// time.
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -78,8 +80,8 @@ class Engine {
   [[nodiscard]] virtual wire::TableSums table_sums() const { return {}; }
   // Factor of the job's learning rate, from the next apply() on. A model without a rate ignores it.
   virtual void set_rate(double /*factor*/) {}
-  // Afterwards the gradients are zero, and what mix() changed is as it was before; nothing else
-  // changes.
+  // Afterwards the gradients are zero, and what mix() or exchange_updates() changed is as it was
+  // before; nothing else changes.
   virtual void discard() = 0;
 
   // ---------------------------------------------------------------- where replicas may differ
@@ -101,6 +103,31 @@ class Engine {
   // The whole state becomes the mean of those of `holders`, with the same bits on each, between two
   // steps. The holders have done the same number of steps. After an error it is what it was.
   [[nodiscard]] virtual Status consolidate(Collective& /*holders*/) { return can_mix(); }
+
+  // ---------------------------------------------------------------- where domains hold replicas
+  // Whether this engine can do what follows. Otherwise kUsage, which says what to use instead.
+  [[nodiscard]] virtual Status can_exchange() const {
+    return fail(ErrorKind::kUsage,
+                "this program cannot send updates between domains, which trainer.sync = \"gaia\" "
+                "needs: use sync = \"allreduce\", or antdt-trainer on processors");
+  }
+  // This domain sends the others what its replica has gained, and the replica gains what they sent.
+  // All members of a domain have the same bits before and after it. What was before is kept until
+  // apply(), which forgets it, or discard(), which restores it, also after an error. A step without
+  // this call has one domain only.
+  [[nodiscard]] virtual Status exchange_updates(const DomainLinks& /*links*/,
+                                                const UpdateExchange& /*about*/) {
+    return can_exchange();
+  }
+  // The whole state of all members of these domains becomes equal, with the same bits on each,
+  // between two steps: updates that are here in part of any other domain are taken back, the rest
+  // of these domains' updates is exchanged, and what the optimizer keeps becomes the domains' mean.
+  // After an error it is what it was.
+  [[nodiscard]] virtual Status consolidate_domains(const DomainLinks& /*links*/) {
+    return can_exchange();
+  }
+  // What was sent to other domains so far.
+  [[nodiscard]] virtual wire::UpdateSums update_sums() const { return {}; }
 
   [[nodiscard]] virtual Result<wire::EvalPartial> evaluate(const data::Examples& batch) = 0;
 

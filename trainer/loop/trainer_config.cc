@@ -21,6 +21,8 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json) {
     // If all workers exchange with the same centre, it moves by their mean distance at most.
     config.shadow_alpha = 1.0 / std::max(2U, workers);
   }
+  job.read("trainer.gaia.threshold", config.gaia_threshold);
+  job.read("trainer.gaia.whole_every", config.gaia_whole_every);
   job.read("trainer.optimizer", config.optimizer);
   job.read("trainer.lr", config.learning_rate);
   job.read("trainer.momentum", config.momentum);

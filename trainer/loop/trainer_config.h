@@ -19,9 +19,11 @@ struct TrainerConfig {
   // A built-in model ("tally3" only on servers), or one of the program's own.
   std::string model;
   SyncStrategy sync = SyncStrategy::kAllReduce;
-  std::uint64_t shadow_every = 0;  // with shadow-easgd, see worker::ps_worker::ShadowRules
-  double shadow_alpha = 0;         // share of the distance that an exchange takes away, above 0
-  std::string optimizer;           // "sgd", "adagrad", "adam", or of the program's own
+  std::uint64_t shadow_every = 0;      // with shadow-easgd, see worker::ps_worker::ShadowRules
+  double shadow_alpha = 0;             // share of the distance that an exchange takes away, above 0
+  double gaia_threshold = 0;           // with gaia: of a change, relative to the parameter
+  std::uint32_t gaia_whole_every = 0;  // with gaia: in steps
+  std::string optimizer;               // "sgd", "adagrad", "adam", or of the program's own
   double learning_rate = 0;
   double momentum = 0;  // for sgd
   double weight_decay = 0;

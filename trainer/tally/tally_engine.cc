@@ -12,6 +12,8 @@
 #include "core/check.h"
 #include "core/json_integer.h"
 #include "core/os/huge_pages.h"
+#include "core/permutation.h"
+#include "trainer/loop/domains/domain_exchange.h"
 #include "trainer/tally/recent_counts.h"
 
 namespace antdt::trainer {
@@ -100,12 +102,14 @@ class TallyEngine final : public Engine {
   void apply(double /*weight*/) override {
     own_rank_ && !alone_ ? recent_.add(counted_as(*own_rank_)) : count_step();
     before_mixing_.reset();
+    domains_.applied();
     clear_step();
   }
 
   void discard() override {
     if (before_mixing_) recent_ = std::move(*before_mixing_);
     before_mixing_.reset();
+    domains_.discarded(counts_);
     clear_step();
   }
 
@@ -125,6 +129,21 @@ class TallyEngine final : public Engine {
     recent_.clear();
     return {};
   }
+
+  [[nodiscard]] Status can_exchange() const override { return {}; }
+  // Counters grow by ones, which are all significant. So that records really are in other domains'
+  // replicas in part, half of the counters wait in each step, others in each.
+  [[nodiscard]] Status exchange_updates(const DomainLinks& links,
+                                        const UpdateExchange& about) override {
+    const auto chooses = [seed = combine_seed(about.step.value, 0)](std::size_t counter) {
+      return combine_seed(seed, counter) % 2 == 0;
+    };
+    return domains_.exchange(links, about, counts_, chooses);
+  }
+  [[nodiscard]] Status consolidate_domains(const DomainLinks& links) override {
+    return domains_.consolidate(links, counts_, {});
+  }
+  [[nodiscard]] wire::UpdateSums update_sums() const override { return domains_.sums(); }
 
   [[nodiscard]] Result<wire::EvalPartial> evaluate(const data::Examples& batch) override {
     wire::EvalPartial partial;
@@ -151,6 +170,7 @@ class TallyEngine final : public Engine {
   void state_replaced() override {
     before_mixing_.reset();
     recent_.clear();
+    domains_.replaced();
     clear_step();
   }
 
@@ -263,6 +283,7 @@ class TallyEngine final : public Engine {
   bool alone_ = false;                     // nobody else counts, so the replica is the model
   RecentCounts recent_;                    // besides counts_, which are the same in all replicas
   std::optional<RecentCounts> before_mixing_;
+  DomainExchange domains_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "trainer/loop/domains/domain_exchange.h"
 #include "trainer/torch/buffers.h"
 #include "trainer/torch/evaluation.h"
 #include "trainer/torch/gradient_reducer.h"
@@ -85,6 +86,7 @@ class TorchEngine final : public Engine {
     threads_.begin();
     is_local() ? buffers_.apply_own() : buffers_.apply();
     replica_.forget();
+    domains_.applied();
     const auto scale = static_cast<float>(1 / weight);
     if (training_.schedule) {
       optimizer_->set_rate(job_rate_ * training_.schedule(optimizer_->steps()));
@@ -110,6 +112,7 @@ class TorchEngine final : public Engine {
     if (rows_) rows_->forget();
     std::fill(parameters_.gradients().begin(), parameters_.gradients().end(), 0.0F);
     replica_.restore(mixed_arrays(), buffers_);
+    domains_.discarded(parameters_.values());
     buffers_.restore();
   }
 
@@ -120,11 +123,24 @@ class TorchEngine final : public Engine {
     return replica_.mix(group, mixed_arrays(), buffers_);
   }
   [[nodiscard]] Status consolidate(Collective& holders) override {
-    std::vector<std::span<float>> all;
-    for (const StateArray& array : arrays()) all.push_back(array.values);
     awake_are_known_ = false;
-    return Replica::consolidate(holders, all, buffers_);
+    return Replica::consolidate(holders, all_values(), buffers_);
   }
+
+  [[nodiscard]] Status can_exchange() const override { return {}; }
+  [[nodiscard]] Status exchange_updates(const DomainLinks& links,
+                                        const UpdateExchange& about) override {
+    return domains_.exchange(links, about, parameters_.values());
+  }
+  [[nodiscard]] Status consolidate_domains(const DomainLinks& links) override {
+    awake_are_known_ = false;
+    std::vector<double> statistics = buffers_.values();
+    ANTDT_RETURN_IF_ERROR(
+        domains_.consolidate(links, parameters_.values(), {all_values(), statistics}));
+    buffers_.replace(statistics);
+    return {};
+  }
+  [[nodiscard]] wire::UpdateSums update_sums() const override { return domains_.sums(); }
 
   [[nodiscard]] Result<wire::EvalPartial> evaluate(const data::Examples& examples) override {
     const std::string what =
@@ -143,6 +159,7 @@ class TorchEngine final : public Engine {
     ANTDT_TRY(const StateCounters counters,
               read_state(files, layout(), arrays(), buffers_.state()));
     replica_.forget();
+    domains_.replaced();
     awake_are_known_ = false;
     optimizer_->steps() = counters.optimizer_steps;
     buffers_.restore();
@@ -160,6 +177,7 @@ class TorchEngine final : public Engine {
   // Gradients of a step that was broken off must be cleared.
   void state_replaced() override {
     replica_.forget();
+    domains_.replaced();
     awake_are_known_ = false;
     discard();
   }
@@ -229,6 +247,11 @@ class TorchEngine final : public Engine {
     }
     return all;
   }
+  [[nodiscard]] std::vector<std::span<float>> all_values() const {
+    std::vector<std::span<float>> all;
+    for (const StateArray& array : arrays()) all.push_back(array.values);
+    return all;
+  }
   [[nodiscard]] std::vector<StateEntry> layout() const { return trainer::layout(parameters_); }
 
   data::DataShape shape_;
@@ -246,6 +269,7 @@ class TorchEngine final : public Engine {
   bool awake_are_known_ = false;    // and not yet to be found in what the optimizer remembers
   GradientReducer reducer_;
   Replica replica_;
+  DomainExchange domains_;
   Collective* collective_ = nullptr;  // that sums the step in progress; null: the step is local
   double weight_ = 0;                 // weight of the samples computed in this step
   double job_rate_ = 1;               // factor of the learning rate, as the job decided

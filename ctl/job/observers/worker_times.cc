@@ -20,6 +20,7 @@ void WorkerTimes::measured(WorkerId worker, const wire::Metrics& metrics) {
   times.time = sum.account;
   times.table_sums = sum.table_sums;
   times.shadow = sum.shadow;
+  times.updates = sum.updates;
 }
 
 void WorkerTimes::left(WorkerId worker, const wire::Bye& bye) {
@@ -29,6 +30,7 @@ void WorkerTimes::left(WorkerId worker, const wire::Bye& bye) {
   times.time = bye.account;
   times.table_sums = bye.table_sums;
   times.shadow = bye.shadow;
+  times.updates = bye.updates;
 }
 
 void WorkerTimes::ended(Member member, MonoTime now) {
@@ -47,6 +49,7 @@ void WorkerTimes::ended(Member member, MonoTime now) {
   all.time += last.time;
   all.table_sums += last.table_sums;
   all.shadow += last.shadow;
+  all.updates += last.updates;
   present_.erase(id);
 }
 
@@ -69,6 +72,7 @@ WorkerTimes::Times WorkerTimes::of(WorkerId worker) const {
     times.time += found->second.time;
     times.table_sums += found->second.table_sums;
     times.shadow += found->second.shadow;
+    times.updates += found->second.updates;
   }
   return times;
 }

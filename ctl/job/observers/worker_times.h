@@ -22,6 +22,7 @@ class WorkerTimes {
     wire::TimeAccount time;
     wire::TableSums table_sums;
     wire::ShadowSums shadow;
+    wire::UpdateSums updates;
     double wall_seconds = 0;          // of attempts that have ended
     std::optional<double> cpus = {};  // how many CPUs the present attempt used lately
   };

@@ -25,6 +25,7 @@ Result<plan::Strategy> strategy_of(const launcher::JobConfig& config) {
     case SyncStrategy::kDsSync:
       return plan::Strategy::kDsSync;
     case SyncStrategy::kShadowEasgd:
+    case SyncStrategy::kGaia:
       return fail(ErrorKind::kUsage,
                   "the run trained with trainer.sync = \"{}\", of which plans know nothing: use a "
                   "run under another one, or antdt plan job.toml",

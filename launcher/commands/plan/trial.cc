@@ -80,7 +80,8 @@ std::vector<std::string> settings_of_trials(std::vector<std::string> overrides) 
   // These are refused under other ways than their own.
   overrides.insert(overrides.end(),
                    {"trainer.backup_workers=0", "trainer.staleness=4", "trainer.shadow.every=0",
-                    "trainer.shadow.alpha=0", "data.delivery=exactly-once"});
+                    "trainer.shadow.alpha=0", "trainer.gaia.threshold=0.01",
+                    "trainer.gaia.whole_every=50", "data.delivery=exactly-once"});
   return overrides;
 }
 

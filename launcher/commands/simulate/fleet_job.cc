@@ -49,6 +49,13 @@ Status can_be_played(const launcher::JobConfig& config) {
         "trainer.sync = \"auto\" is decided when a job is started: name the way that is to be "
         "simulated with --set trainer.sync=…");
   }
+  if (by_name<SyncStrategy>(config.trainer.sync) == SyncStrategy::kGaia) {
+    return fail(
+        ErrorKind::kUsage,
+        "trainer.sync = \"gaia\" is not simulated: how many updates are significant depends "
+        "on what the model learns. Simulate the job with --set trainer.sync=allreduce, or "
+        "run it");
+  }
   return {};
 }
 

@@ -28,7 +28,8 @@ class SyncChecker {
     settings_of_others();
     embedding_gradients();
     collective();
-    ds_sync();
+    replicas();
+    gaia();
     shadow();
   }
 
@@ -56,11 +57,13 @@ class SyncChecker {
   void embedding_gradients() {
     const TrainerSection& t = c_.trainer;
     if (t.embedding_gradients != "sparse") return;
+    const char* const travels =
+        is_sync(SyncStrategy::kDsSync) ? "no gradient travels, and the whole table does"
+        : is_sync(SyncStrategy::kGaia) ? "domains look at the whole table for significant updates"
+                                       : "only rows in a batch travel";
     unless(is_sync(SyncStrategy::kAllReduce), {"trainer.embedding_gradients", "trainer.sync"},
-           fmt::format(
-               "is for trainer.sync = \"allreduce\", not \"{}\", under which {}: remove it", t.sync,
-               is_sync(SyncStrategy::kDsSync) ? "no gradient travels, and the whole table does"
-                                              : "only rows in a batch travel"));
+           fmt::format("is for trainer.sync = \"allreduce\", not \"{}\", under which {}: remove it",
+                       t.sync, travels));
     unless(t.momentum == 0, {"trainer.embedding_gradients", "trainer.momentum"},
            "\"sparse\" goes with no momentum: remove that, or use adagrad or adam");
   }
@@ -68,12 +71,12 @@ class SyncChecker {
   void collective() {
     const TrainerSection& t = c_.trainer;
     if (t.collective == "auto") return;
-    unless(
-        is_sync(SyncStrategy::kAllReduce) || is_sync(SyncStrategy::kDsSync),
-        {"trainer.collective", "trainer.sync"},
-        fmt::format("is for trainer.sync = \"allreduce\" or \"ds-sync\", not \"{}\", under which "
-                    "workers send each other nothing: remove it",
-                    t.sync));
+    unless(is_sync(SyncStrategy::kAllReduce) || has_replicas(),
+           {"trainer.collective", "trainer.sync"},
+           fmt::format(
+               "is for trainer.sync = \"allreduce\", \"ds-sync\" or \"gaia\", not \"{}\", under "
+               "which workers send each other nothing: remove it",
+               t.sync));
     const std::string& protocol = c_.roles.worker.protocol;
     unless(speaks(protocol, Protocol::kAntdt), {"trainer.collective", "roles.worker.protocol"},
            fmt::format("a program of protocol \"{}\" makes its connections itself: remove it",
@@ -90,6 +93,8 @@ class SyncChecker {
     only_for(SyncStrategy::kPsSsp, "trainer.staleness", t.staleness);
     only_for(SyncStrategy::kShadowEasgd, "trainer.shadow.every", t.shadow.every);
     only_for(SyncStrategy::kShadowEasgd, "trainer.shadow.alpha", t.shadow.alpha);
+    only_for(SyncStrategy::kGaia, "trainer.gaia.threshold", t.gaia.threshold);
+    only_for(SyncStrategy::kGaia, "trainer.gaia.whole_every", t.gaia.whole_every);
   }
   template <class Value>
   void only_for(SyncStrategy sync, const char* key, Value value) {
@@ -100,30 +105,57 @@ class SyncChecker {
                        c_.trainer.sync));
   }
 
-  // Groups average parameters in the host's memory, by the loop and the engines of antdt-trainer.
-  void ds_sync() {
-    if (!is_sync(SyncStrategy::kDsSync)) return;
+  // Workers exchange parameters in the host's memory, by the loop and the engines of antdt-trainer.
+  void replicas() {
+    if (!has_replicas()) return;
     const TrainerSection& t = c_.trainer;
+    const bool gaia = is_sync(SyncStrategy::kGaia);
+    const char* const what = gaia ? "sends updates of" : "averages";
     const std::string& protocol = c_.roles.worker.protocol;
-    unless(
-        speaks(protocol, Protocol::kAntdt), {"trainer.sync", "roles.worker.protocol"},
-        fmt::format("'ds-sync' is for antdt-trainer: a program of protocol '{}' exchanges what it "
-                    "trains itself; remove it",
-                    protocol));
+    unless(speaks(protocol, Protocol::kAntdt), {"trainer.sync", "roles.worker.protocol"},
+           fmt::format("'{}' is for antdt-trainer: a program of protocol '{}' exchanges what it "
+                       "trains itself; remove it",
+                       t.sync, protocol));
     unless(!may_have_own_names(c_), {"trainer.sync", "roles.worker.command"},
-           "'ds-sync' averages the parameters of antdt-trainer, and roles.worker.command names "
-           "another program: use \"allreduce\"");
+           fmt::format("'{}' {} the parameters of antdt-trainer, and roles.worker.command names "
+                       "another program: use \"allreduce\"",
+                       t.sync, what));
     unless(
         t.device != "cuda", {"trainer.sync", "trainer.device"},
-        "'ds-sync' averages parameters in the host's memory, and trainer.device = \"cuda\" keeps "
-        "them on devices: write device = \"cpu\", or use \"allreduce\"");
+        fmt::format("'{}' {} parameters in the host's memory, and trainer.device = \"cuda\" keeps "
+                    "them on devices: write device = \"cpu\", or use \"allreduce\"",
+                    t.sync, what));
     unless(t.precision == "fp32", {"trainer.sync", "trainer.precision"},
-           fmt::format("'ds-sync' is for precision \"fp32\", not \"{}\": write that, or use "
+           fmt::format("'{}' is for precision \"fp32\", not \"{}\": write that, or use "
                        "\"allreduce\"",
-                       t.precision));
+                       t.sync, t.precision));
     unless(t.collective != "nccl", {"trainer.collective", "trainer.sync"},
-           "\"nccl\" sums in the memory of devices, and trainer.sync = \"ds-sync\" averages in the "
-           "host's: write \"auto\"");
+           fmt::format("\"nccl\" sums in the memory of devices, and trainer.sync = \"{}\" {} "
+                       "parameters in the host's: write \"auto\"",
+                       t.sync, what));
+  }
+
+  // The sum of the domains' updates is that of all-reduce only for an optimizer whose update is
+  // linear in the gradients.
+  void gaia() {
+    if (!is_sync(SyncStrategy::kGaia)) return;
+    const TrainerSection& t = c_.trainer;
+    unless(c_.domain.size() >= 2, {"trainer.sync", "domain"},
+           fmt::format("'gaia' is for hosts in two or more domains, and this job has {}: write a "
+                       "[[domain]] for each place, or use \"allreduce\"",
+                       c_.domain.empty() ? "no [[domain]]" : "one [[domain]]"));
+    unless(t.model != "emulated", {"trainer.model", "trainer.sync"},
+           "'emulated' has no parameters whose updates could be significant: use trainer.sync = "
+           "\"allreduce\" or \"ds-sync\"");
+    if (t.model == "tally") return;  // it has no optimizer
+    const char* const adam = t.optimizer == "adam" ? "Adam" : "Adagrad";
+    unless(t.optimizer == "sgd", {"trainer.optimizer", "trainer.sync"},
+           fmt::format("each domain would take a whole step of {}, and the model their sum: use "
+                       "\"sgd\", or trainer.sync = \"ds-sync\"",
+                       adam));
+    unless(t.weight_decay == 0, {"trainer.weight_decay", "trainer.sync"},
+           "each domain would take the whole decay, and the model their sum: write 0, or use "
+           "trainer.sync = \"ds-sync\"");
   }
 
   // Each worker trains a replica of its own, which the servers' centre follows.
@@ -141,6 +173,10 @@ class SyncChecker {
   void unless(bool fine, std::initializer_list<const char*> keys, const std::string& text) {
     if (fine || std::ranges::any_of(keys, [&](const char* k) { return problems_.has(k); })) return;
     problems_.add(*keys.begin(), text);
+  }
+  // Whether workers' replicas may differ and are exchanged between workers.
+  [[nodiscard]] bool has_replicas() const {
+    return is_sync(SyncStrategy::kDsSync) || is_sync(SyncStrategy::kGaia);
   }
   // False for all of them if the name is unknown, which sync() reports.
   [[nodiscard]] bool is_sync(SyncStrategy sync) const {

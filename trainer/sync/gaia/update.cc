@@ -159,25 +159,34 @@ Status check_changes(const Chunk& chunk) {
   return {};
 }
 
-// Adds `sign` times the chunk's changes.
-void apply_chunk(const Chunk& chunk, float sign, std::span<float> values, std::span<float> known) {
-  const auto add = [&](std::size_t i, std::size_t n) {
-    const float change = sign * float_at(chunk.changes, n);
-    values[i] += change;
-    known[i] += change;
-  };
+// Calls each(i, n) for the n-th change, which is of element i of the chunk.
+template <class Each>
+void for_each_change(const Chunk& chunk, Each each) {
   switch (chunk.form) {
     case Form::kIndices:
       for (std::size_t n = 0; n < chunk.count; ++n) {
-        add(get<std::uint16_t>(chunk.places.subspan(2 * n, 2)), n);
+        each(get<std::uint16_t>(chunk.places.subspan(2 * n, 2)), n);
       }
       break;
     case Form::kBitmap:
-      for_each_bit(chunk.places, add);
+      for_each_bit(chunk.places, each);
       break;
     case Form::kDense:
-      for (std::size_t i = 0; i < chunk.count; ++i) add(i, i);
+      for (std::size_t i = 0; i < chunk.count; ++i) each(i, i);
       break;
+  }
+}
+
+// Calls add(i, change) for each change of a message that was checked, which is of its element i.
+template <class Add>
+void for_each_change(const Message& message, Add add) {
+  std::span<const std::byte> rest = message.chunks;
+  for (std::size_t at = 0; at < message.elements; at += kChunk) {
+    const std::size_t count = std::min<std::size_t>(kChunk, message.elements - at);
+    const auto chunk = take_chunk(rest, count);
+    ANTDT_CHECK(chunk.has_value(), "a message that was checked: {}", chunk.error().message);
+    for_each_change(
+        *chunk, [&](std::size_t i, std::size_t n) { add(at + i, float_at(chunk->changes, n)); });
   }
 }
 
@@ -307,13 +316,16 @@ void apply(const Message& message, Direction direction, std::span<float> values,
               "{} values and {} known ones for a message of {}", values.size(), known.size(),
               message.elements);
   const float sign = direction == Direction::kAdd ? 1 : -1;
-  std::span<const std::byte> rest = message.chunks;
-  for (std::size_t at = 0; at < values.size(); at += kChunk) {
-    const std::size_t count = std::min(kChunk, values.size() - at);
-    const auto chunk = take_chunk(rest, count);
-    ANTDT_CHECK(chunk.has_value(), "a message that was checked: {}", chunk.error().message);
-    apply_chunk(*chunk, sign, values.subspan(at, count), known.subspan(at, count));
-  }
+  for_each_change(message, [&](std::size_t i, float change) {
+    values[i] += sign * change;
+    known[i] += sign * change;
+  });
+}
+
+void add(const Message& message, std::span<float> sum) {
+  ANTDT_CHECK(sum.size() == message.elements, "a sum of {} for a message of {}", sum.size(),
+              message.elements);
+  for_each_change(message, [&](std::size_t i, float change) { sum[i] += change; });
 }
 
 }  // namespace antdt::sync::gaia

@@ -97,4 +97,7 @@ enum class Direction : std::uint8_t {
 void apply(const Message& message, Direction direction, std::span<float> values,
            std::span<float> known);
 
+// Adds the changes to one array of the message's range, such as the sum of a domain's changes.
+void add(const Message& message, std::span<float> sum);
+
 }  // namespace antdt::sync::gaia

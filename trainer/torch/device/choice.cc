@@ -19,6 +19,9 @@ std::string needs_processor(const TrainerConfig& config) {
   if (config.sync == SyncStrategy::kDsSync) {
     return "trainer.sync = \"ds-sync\": parameters are averaged in the host's memory";
   }
+  if (config.sync == SyncStrategy::kGaia) {
+    return "trainer.sync = \"gaia\": domains exchange updates in the host's memory";
+  }
   if (config.embedding_gradients == "sparse") {
     return "trainer.embedding_gradients = \"sparse\": rows of the table are summed in the host's "
            "memory";

@@ -120,6 +120,10 @@ RingSeat::Answer RingSeat::perform(const worker::Mix& effect) {
   return {};
 }
 
+RingSeat::Answer RingSeat::perform(const worker::ExchangeUpdates&) {
+  return worker::UpdatesExchanged{};
+}
+
 RingSeat::Answer RingSeat::perform(const worker::Consolidate& effect) {
   const bool in_phase = worker_.settled() == worker_.generation();
   if (in_phase && worker_.sabotage() == Sabotage::kSaveUnmixed) return worker::Consolidated{};

@@ -44,6 +44,7 @@ class RingSeat {
   [[nodiscard]] Answer perform(const worker::Consolidate& effect);
   [[nodiscard]] Answer perform(const worker::PassState& effect);
   [[nodiscard]] Answer perform(const worker::Mix& effect);
+  [[nodiscard]] Answer perform(const worker::ExchangeUpdates& effect);
   [[nodiscard]] Answer perform(const worker::OfferPart& effect);
   [[nodiscard]] Answer perform(const worker::AskForRun& effect);
   [[nodiscard]] Answer perform(const worker::GatherSlots& effect);

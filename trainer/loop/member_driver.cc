@@ -302,6 +302,12 @@ Input MemberDriver::perform(const worker::Mix& effect) {
   return worker::Mixed{};
 }
 
+Input MemberDriver::perform(const worker::ExchangeUpdates&) {
+  return worker::WorkFailed{{ErrorKind::kUsage,
+                             "this program cannot exchange updates between domains: use "
+                             "trainer.sync = \"allreduce\" or \"ds-sync\""}};
+}
+
 void MemberDriver::perform(const worker::BeginStep& effect) {
   effect.local ? tools_.engine.begin_local_step(*collective_)
                : tools_.engine.begin_step(*collective_);

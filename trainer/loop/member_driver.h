@@ -86,6 +86,7 @@ class MemberDriver {
   [[nodiscard]] worker::Input perform(const worker::PassState& effect);
   [[nodiscard]] worker::Input perform(const worker::HashState& effect);
   [[nodiscard]] worker::Input perform(const worker::Mix& effect);
+  [[nodiscard]] worker::Input perform(const worker::ExchangeUpdates& effect);
   [[nodiscard]] worker::Input perform(const worker::ComputeMicroBatch& effect);
   void perform(const worker::OfferPart& effect);
   [[nodiscard]] worker::Input perform(const worker::TakePart& effect);

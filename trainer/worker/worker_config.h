@@ -14,12 +14,18 @@ namespace antdt::worker {
 
 // How the members of a collective agree on the model (member/exchange.h): by the sum of their
 // gradients in each step; or each applies its own gradients, and mixes its parameters with a group
-// of others in each step.
+// of others in each step; or those of a domain sum their gradients, and domains send one another
+// the significant part of what they have changed.
 struct GradientSum {};
 struct DsSync {
   std::uint64_t seed = 0;  // of the groups; the same on all members
 };
-using ExchangeRules = std::variant<GradientSum, DsSync>;
+struct Gaia {
+  // In every step whose number this divides, domains send one another all that is pending; 1 or
+  // more, and the same on all members.
+  std::uint32_t whole_every = 50;
+};
+using ExchangeRules = std::variant<GradientSum, DsSync, Gaia>;
 
 struct WorkerConfig {
   WorkerId self;

@@ -103,6 +103,7 @@ class MemberScript : public transcript::Machine {
     if (what == "consolidated") return Consolidated{};
     if (what == "passed") return passed(line);
     if (what == "mixed") return Mixed{};
+    if (what == "exchanged") return UpdatesExchanged{};
     if (what == "computed") return computed(line);
     if (what == "part") return part(line);
     if (what == "run") return run_answered(line);
@@ -272,6 +273,9 @@ class MemberScript : public transcript::Machine {
   }
   std::string operator()(const Mix& e) const {
     return fmt::format("MIX {} after {}", fmt::join(e.group, " "), e.step);
+  }
+  std::string operator()(const ExchangeUpdates& e) const {
+    return fmt::format("EXCHANGE {} after {}", e.whole ? "all that is pending" : "updates", e.step);
   }
   std::string operator()(const HashState& e) const { return fmt::format("HASH STATE {}", e.step); }
   std::string operator()(const ComputeMicroBatch& e) const {

@@ -54,13 +54,16 @@ struct SetRate {
 // member, and no Reduce follows.
 struct BeginStep {
   bool local = false;
+  // Ranks, ascending, this one among them and perhaps alone: gradients are summed over these
+  // members only. Empty: over all.
+  std::vector<std::uint32_t> sums_with = {};
 };
 // To the desk of the group: which part of the step this member took (TakePart).
 struct OfferPart {
   sharing::Offered offer;
 };
-// Forget what was computed in this step, and take back the parameters from before its Mix, if there
-// was one; nothing else changes.
+// Forget what was computed in this step, and take back what its Mix or its ExchangeUpdates changed,
+// if there was one; nothing else changes.
 struct DropStep {};
 // This member gives up in the middle of a step: the others must not wait for it.
 struct AbandonStep {};
@@ -106,12 +109,24 @@ struct CompareStates {
   std::string meta;
   Generation consolidated = {};  // HealSlot::consolidated
 };
+// The members of a domain, whose replicas have the same bits. The ranks ascend; the first one is
+// the domain's leader, which sends and receives for all of it.
+struct DomainRanks {
+  std::string domain;
+  std::vector<std::uint32_t> ranks;
+};
 // The whole state (parameters, and what the optimizer keeps) of the members with these ranks, which
 // ascend, becomes their mean, with the same bits on each. This member is one of them, in a new
 // generation perhaps the only one; the others do nothing meanwhile. A member that cannot complete
 // it has its state from before. -> Consolidated
+//
+// With `domains`, to which the holders belong, in the order of their leaders (Gaia): first what
+// came in part from any other domain is withdrawn, then these domains send one another all that is
+// pending. The mean is then one of domains, not of members. Afterwards nothing is pending, and
+// nothing that came in part is kept.
 struct Consolidate {
   std::vector<std::uint32_t> holders;
+  std::vector<DomainRanks> domains = {};
 };
 // Receives, sends, or both: `meta` and the parts of the state (heal_plan.h). -> StatePassed
 struct PassState {
@@ -133,6 +148,16 @@ struct HashState {
 // are kept until Apply, which drops them, or DropStep, which takes them back. -> Mixed
 struct Mix {
   std::vector<std::uint32_t> group;
+  Step step;
+};
+// Before anything is computed in the step after `step`: each of these domains, two or more in the
+// order of their leaders, sends the others what it has changed since it sent it: what is
+// significant, or, with `whole`, everything. This member belongs to the domain `own`. What was
+// before is kept until Apply, which drops it, or DropStep, which takes it back. -> UpdatesExchanged
+struct ExchangeUpdates {
+  std::vector<DomainRanks> domains;
+  std::string own;
+  bool whole = false;
   Step step;
 };
 // Takes up to `records` records, waiting at most for `patience`, and adds their gradient. With
@@ -161,7 +186,7 @@ struct ComputeRun {
 struct AskForRun {
   sharing::Asked ask;
 };
-// The gradients of all members are summed. -> Reduced
+// The gradients are summed over the members that BeginStep names. -> Reduced
 struct Reduce {};
 // The job daemon stores which records this member skipped in the step. Unless the generation ends,
 // it does not end before that. -> SkipsTold
@@ -192,12 +217,13 @@ struct EvaluateBatch {
   Duration patience{};
 };
 
-using Effect = std::variant<Send, SpendTime, LeaveCollective, StartReading, StopReading, SetRate,
-                            BeginStep, OfferPart, DropStep, AbandonStep, Save, GiveUpSaving, Exit,
-                            GiveUp, BuildCollective, ConnectCollective, ReadState, CompareStates,
-                            Consolidate, PassState, HashState, Mix, ComputeMicroBatch, TakePart,
-                            ComputeRun, AskForRun, Reduce, AwaitSkipsTold, GatherSlots, Apply,
-                            TakePlan, MeasureHop, AwaitRecords, EvaluateBatch>;
+using Effect =
+    std::variant<Send, SpendTime, LeaveCollective, StartReading, StopReading, SetRate, BeginStep,
+                 OfferPart, DropStep, AbandonStep, Save, GiveUpSaving, Exit, GiveUp,
+                 BuildCollective, ConnectCollective, ReadState, CompareStates, Consolidate,
+                 PassState, HashState, Mix, ExchangeUpdates, ComputeMicroBatch, TakePart,
+                 ComputeRun, AskForRun, Reduce, AwaitSkipsTold, GatherSlots, Apply, TakePlan,
+                 MeasureHop, AwaitRecords, EvaluateBatch>;
 using Effects = std::vector<Effect>;
 
 }  // namespace antdt::worker

@@ -99,6 +99,7 @@ struct StateHashed {
   bool replaced = false;  // it is that of rank 0, in place of this member's own
 };
 struct Mixed {};
+struct UpdatesExchanged {};
 // A record of a micro-batch that the program could not use: its index in the micro-batch.
 struct SkippedRecord {
   std::uint32_t index = 0;
@@ -153,13 +154,13 @@ struct Saved {
   wire::CheckpointWritten written;
 };
 
-using Input =
-    std::variant<Started, FormOrdered, RosterArrived, GenerationSettled, PhaseStarted,
-                 GenerationAborted, RegroupOrdered, LeaveOrdered, Heard, TimePassed,
-                 CollectiveBuilt, CollectiveConnected, StateRead, StateUnreadable, StatesCompared,
-                 Consolidated, StatePassed, StateHashed, Mixed, MicroBatchComputed, PartTaken,
-                 RunAnswered, Reduced, SkipsTold, SlotsGathered, Applied, PlanTaken, HopMeasured,
-                 RecordsAwaited, BatchEvaluated, CollectiveBroke, WorkFailed, Saved>;
+using Input = std::variant<Started, FormOrdered, RosterArrived, GenerationSettled, PhaseStarted,
+                           GenerationAborted, RegroupOrdered, LeaveOrdered, Heard, TimePassed,
+                           CollectiveBuilt, CollectiveConnected, StateRead, StateUnreadable,
+                           StatesCompared, Consolidated, StatePassed, StateHashed, Mixed,
+                           UpdatesExchanged, MicroBatchComputed, PartTaken, RunAnswered, Reduced,
+                           SkipsTold, SlotsGathered, Applied, PlanTaken, HopMeasured,
+                           RecordsAwaited, BatchEvaluated, CollectiveBroke, WorkFailed, Saved>;
 
 // An order of the client's as an input; empty for an order that is not for members of a collective.
 [[nodiscard]] std::optional<Input> input_of(client::Directive directive);

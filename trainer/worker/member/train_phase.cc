@@ -73,6 +73,14 @@ TrainPhase::End TrainPhase::on(const Mixed&, MonoTime now, Effects& out) {
   return {};
 }
 
+// From: mixing. To: see begin_step.
+TrainPhase::End TrainPhase::on(const UpdatesExchanged&, MonoTime now, Effects& out) {
+  expect(State::kMixing);
+  own_.mixed = now - began_;
+  begin_step(now, out);
+  return {};
+}
+
 // To: computing; see reduce if the plan gives this member no share.
 void TrainPhase::begin_step(MonoTime now, Effects& out) {
   const Share& share = member_.training.share;

@@ -83,6 +83,7 @@ class TrainPhase {
   using End = std::optional<PhaseEnd>;
   End begin(MonoTime now, Effects& out);
   End on(const Mixed& input, MonoTime now, Effects& out);
+  End on(const UpdatesExchanged& input, MonoTime now, Effects& out);
   End on(const Consolidated& input, MonoTime now, Effects& out);
   End on(const MicroBatchComputed& input, MonoTime now, Effects& out);
   End on(const PartTaken& input, MonoTime now, Effects& out);

@@ -32,6 +32,7 @@ constexpr std::array kRules = {
     Rule{"roles.server.resources", ""},
     Rule{"trainer.lr", ""},
     Rule{"trainer.collective", ""},
+    Rule{"trainer.gaia", ""},  // a checkpoint holds a model with nothing pending
     Rule{"cluster.store", "the journal that the run goes on from is there"},
     Rule{"checkpoint.dir", "the checkpoints that the run goes on from lie there"},
     Rule{"schema", "it says how the file is read, and the file has been read"},

@@ -107,6 +107,16 @@ TEST(SummaryView, SaysHowReplicasWereExchanged) {
                        "0.2s for them (0.50%)"));
 }
 
+TEST(SummaryView, SaysWhatDomainsSentOfTheirUpdates) {
+  report::Summary s = done();
+  EXPECT_THAT(summary_lines(s), testing::Not(Contains(HasSubstr("updates between domains"))));
+  s.workers[0].updates = {.messages = 1200, .whole = 24, .sent_share = 0.1};
+  s.workers[1].updates = {.messages = 1000, .whole = 20, .sent_share = 0.2};
+  EXPECT_THAT(summary_lines(s),
+              Contains("updates between domains: 1,200 messages of each domain, 24 of them whole; "
+                       "15.0% of the elements were sent"));
+}
+
 TEST(SummaryView, AFailedRunEndsWithItsFirstCause) {
   report::Summary s;
   s.state = "failed";

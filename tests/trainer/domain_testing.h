@@ -37,6 +37,12 @@ class LinksOfTest {
     links_.across = across_.get();
   }
   [[nodiscard]] const DomainLinks& links() const { return links_; }
+  // The same, with messages of expected lengths, as in the steps of a job.
+  [[nodiscard]] DomainLinks in_steps() {
+    DomainLinks links = links_;
+    links.expected = &expected_;
+    return links;
+  }
   // In which gradients are summed.
   [[nodiscard]] Collective& within() const { return *within_; }
 
@@ -49,6 +55,7 @@ class LinksOfTest {
   }
   std::unique_ptr<Collective> within_, across_;
   DomainLinks links_;
+  ExpectedBytes expected_;
 };
 
 inline OptionsOf with_groups(const Layout& layout) {

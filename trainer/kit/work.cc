@@ -99,6 +99,10 @@ Result<int> work_in_a_collective(const Worker& worker) {
   if (worker.config.sync == SyncStrategy::kDsSync) {
     parts.exchange = worker::DsSync{worker.config.seed};
   }
+  if (worker.config.sync == SyncStrategy::kGaia) {
+    parts.exchange = worker::Gaia{worker.config.gaia_whole_every};
+    parts.threshold = worker.config.gaia_threshold;
+  }
   trainer::Split shared;
   if (worker.config.share_steps) {
     ANTDT_TRY(shared, worker.maker.open(data::Split::kTrain));

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 #include <thread>
 #include <type_traits>
 
@@ -14,6 +15,7 @@
 #include "trainer/loop/state/healing.h"
 #include "trainer/loop/state/state_hash.h"
 #include "trainer/sync/ds_sync/groups.h"
+#include "trainer/sync/gaia/update.h"
 #include "trainer/worker/habits.h"
 
 namespace antdt::trainer {
@@ -42,8 +44,16 @@ worker::WorkerConfig config_of(const Tools& tools, const MemberDriver::Parts& pa
   return config;
 }
 
-// What users are told beside the collective: ", ds-sync: 3 groups a step, all pairs in 4 steps".
-std::string in_words(const worker::ExchangeRules& exchange, const Collective& collective) {
+// What users are told beside the collective: ", ds-sync: 3 groups a step, all pairs in 4 steps", or
+// ", gaia: 2 domains".
+std::string in_words(const worker::ExchangeRules& exchange, const Collective& collective,
+                     const std::vector<wire::RosterMember>& members) {
+  if (std::holds_alternative<worker::Gaia>(exchange)) {
+    std::set<std::string> domains;
+    for (const wire::RosterMember& member : members) domains.insert(member.domain);
+    return domains.size() == 1 ? ", gaia: one domain"
+                               : fmt::format(", gaia: {} domains", domains.size());
+  }
   const auto* const ds_sync = std::get_if<worker::DsSync>(&exchange);
   if (ds_sync == nullptr || collective.size() < 2) return {};
   const sync::ds_sync::GroupSchedule schedule(collective.size(), ds_sync->seed);
@@ -72,8 +82,11 @@ Result<int> MemberDriver::run() {
 }
 
 Result<int> MemberDriver::live() {
-  if (!std::holds_alternative<worker::GradientSum>(parts_.exchange)) {
+  if (std::holds_alternative<worker::DsSync>(parts_.exchange)) {
     ANTDT_RETURN_IF_ERROR(tools_.engine.can_mix());
+  }
+  if (std::holds_alternative<worker::Gaia>(parts_.exchange)) {
+    ANTDT_RETURN_IF_ERROR(tools_.engine.can_exchange());
   }
   tell(worker::Started{});
   while (true) {
@@ -181,6 +194,7 @@ Input MemberDriver::perform(const worker::ConnectCollective& effect) {
   tools_.injected.link()->know(std::move(peers));
   auto connected = builder_->connect(addresses, key);
   builder_.reset();
+  expected_ = {};
   if (!connected) return worker::group_failed(connected.error());
   collective_ = std::move(*connected);
   tools_.guard.hold(collective_);
@@ -188,7 +202,7 @@ Input MemberDriver::perform(const worker::ConnectCollective& effect) {
   const Status sharing = connect_sharing(host, key);
   if (!sharing) return worker::group_failed(sharing.error());
   const std::string collective =
-      collective_->description() + in_words(parts_.exchange, *collective_);
+      collective_->description() + in_words(parts_.exchange, *collective_, effect.members);
   if (!collective.empty()) log_debug("collective: {}", collective);
   return worker::CollectiveConnected{collective};
 }
@@ -231,11 +245,16 @@ Input MemberDriver::perform(const worker::CompareStates& effect) {
 Input MemberDriver::perform(const worker::Consolidate& effect) {
   const CountedAs parameters(collective_->ledger(), Traffic::kParameters);
   const auto consolidate = [&]() -> Status {
+    if (!effect.domains.empty()) {
+      ANTDT_TRY(const DomainLinks links, links_of(effect.domains));
+      return tools_.engine.consolidate_domains(links);
+    }
     ANTDT_TRY(Collective* const holders, groups_.of(*collective_, effect.holders));
     return tools_.engine.consolidate(*holders);
   };
   const Status done = consolidate();
   if (!done) return worker::group_failed(done.error());
+  tools_.client.set_updates(tools_.engine.update_sums());
   return worker::Consolidated{};
 }
 
@@ -289,7 +308,10 @@ void MemberDriver::perform(const worker::StopReading&) {
   tools_.engine.phase_ended(machine_.settled());
 }
 
-void MemberDriver::perform(const worker::SetRate& effect) { tools_.engine.set_rate(effect.factor); }
+void MemberDriver::perform(const worker::SetRate& effect) {
+  rate_ = effect.factor;
+  tools_.engine.set_rate(effect.factor);
+}
 
 Input MemberDriver::perform(const worker::Mix& effect) {
   const CountedAs parameters(collective_->ledger(), Traffic::kParameters);
@@ -302,15 +324,50 @@ Input MemberDriver::perform(const worker::Mix& effect) {
   return worker::Mixed{};
 }
 
-Input MemberDriver::perform(const worker::ExchangeUpdates&) {
-  return worker::WorkFailed{{ErrorKind::kUsage,
-                             "this program cannot exchange updates between domains: use "
-                             "trainer.sync = \"allreduce\" or \"ds-sync\""}};
+Result<DomainLinks> MemberDriver::links_of(const std::vector<worker::DomainRanks>& domains) {
+  DomainLinks links;
+  std::vector<std::uint32_t> leaders;
+  const std::uint32_t rank = collective_->rank();
+  for (const worker::DomainRanks& domain : domains) {
+    links.domains.push_back(domain.domain);
+    leaders.push_back(domain.ranks.front());
+    if (std::ranges::find(domain.ranks, rank) == domain.ranks.end()) continue;
+    links.own = domain.domain;
+    ANTDT_TRY(Collective* const within, groups_.of(*collective_, domain.ranks));
+    if (domain.ranks.size() > 1) links.within = within;
+  }
+  const bool leads = std::ranges::find(leaders, rank) != leaders.end();
+  if (leads && leaders.size() > 1) {
+    ANTDT_TRY(links.across, groups_.of(*collective_, leaders));
+  }
+  return links;
+}
+
+Input MemberDriver::perform(const worker::ExchangeUpdates& effect) {
+  const CountedAs parameters(collective_->ledger(), Traffic::kParameters);
+  const auto exchange = [&]() -> Status {
+    ANTDT_TRY(DomainLinks links, links_of(effect.domains));
+    links.expected = &expected_;
+    const float threshold = sync::gaia::threshold_at(parts_.threshold, rate_);
+    return tools_.engine.exchange_updates(links, {effect.step, effect.whole, threshold});
+  };
+  const Status done = exchange();
+  if (!done) return worker::group_failed(done.error());
+  tools_.client.set_updates(tools_.engine.update_sums());
+  return worker::UpdatesExchanged{};
 }
 
 void MemberDriver::perform(const worker::BeginStep& effect) {
-  effect.local ? tools_.engine.begin_local_step(*collective_)
-               : tools_.engine.begin_step(*collective_);
+  if (effect.local) return tools_.engine.begin_local_step(*collective_);
+  Collective* members = collective_.get();
+  if (!effect.sums_with.empty()) {
+    // The exchange of updates before has connected them.
+    const auto domain = groups_.of(*collective_, effect.sums_with);
+    ANTDT_CHECK(domain.has_value(), "a domain that exchanged updates is no group: {}",
+                domain.error().message);
+    members = *domain;
+  }
+  tools_.engine.begin_step(*members);
 }
 
 void MemberDriver::perform(const worker::DropStep&) { tools_.engine.discard(); }

@@ -37,9 +37,12 @@ class MemberDriver {
     // A write that makes no progress for this long is given up.
     Duration io_patience = std::chrono::seconds(120);
     bool begins_alike = true;  // see worker::WorkerConfig
-    // How members agree on the model. The engine must be able to mix unless gradients are summed,
-    // and the collective must have groups then.
+    // How members agree on the model. Unless gradients are summed over all, the engine must
+    // be able to mix, or to exchange updates, and the collective must have groups.
     worker::ExchangeRules exchange = {};
+    // Of Gaia: how large a part of a parameter's value an update must be to be sent to other
+    // domains, at the job's full learning rate.
+    double threshold = 0.01;
     // If members share their steps: how they reach one another, and a reader of the training data
     // for the records that this member computes of others.
     std::optional<ShareLinkOptions> sharing = {};
@@ -105,6 +108,9 @@ class MemberDriver {
   [[nodiscard]] Status compute(const data::Examples& examples, bool last, Step step,
                                worker::MicroBatchComputed& done);
 
+  // How this member reaches the members of its domain, and the leaders of others if it is one.
+  [[nodiscard]] Result<DomainLinks> links_of(const std::vector<worker::DomainRanks>& domains);
+
   // Of shared steps; in member_sharing.cc. `host`: this member's address for the others.
   [[nodiscard]] Status connect_sharing(const std::string& host, const GroupKey& key);
   [[nodiscard]] Status take_records_of(const worker::sharing::Run& run, data::Examples& examples);
@@ -116,7 +122,9 @@ class MemberDriver {
   std::optional<Result<int>> end_;
   std::shared_ptr<CollectiveBuilder> builder_;
   std::shared_ptr<Collective> collective_;
-  MemberGroups groups_;  // of collective_
+  MemberGroups groups_;     // of collective_
+  ExpectedBytes expected_;  // of messages between domains in this generation
+  double rate_ = 1;         // factor of the job's learning rate
   // Of shared steps: the link to the desk, this member's part, and the run of another's.
   std::shared_ptr<ShareLink> share_link_;
   data::Batch part_;

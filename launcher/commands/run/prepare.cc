@@ -5,9 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "antdtd/host/host.h"
+#include "core/domain/domains.h"
 #include "core/ids.h"
 #include "core/metrics/metrics_server.h"
 #include "core/os/fs.h"
+#include "core/sync_strategy.h"
 #include "jobd/disk/run_journal.h"
 #include "jobd/programs/job_spec.h"
 #include "launcher/commands/run/ask_program.h"
@@ -80,6 +82,23 @@ void add_lines(const Prepared& prepared, char role, const std::vector<std::size_
   }
 }
 
+// Workers in no domain would hold a replica among themselves, wherever they are.
+Status check_domains(const Prepared& prepared) {
+  const launcher::JobConfig& config = prepared.config;
+  if (by_name<SyncStrategy>(config.trainer.sync) != SyncStrategy::kGaia) return {};
+  const Domains domains(config.domain);
+  for (std::uint32_t i = 0; i < prepared.places.workers.size(); ++i) {
+    const WorkerId worker{'w', i};
+    const std::string& host = prepared.hosts[prepared.places.workers[i]].name;
+    if (!domains.of(worker, host).empty()) continue;
+    return fail(ErrorKind::kUsage,
+                "trainer.sync = \"gaia\": {} would run on host {}, which is in no [[domain]]: add "
+                "\"{}\" to the hosts of one, or \"{}\" to its workers",
+                worker, host, host, worker);
+  }
+  return {};
+}
+
 // Programs, hosts and places.
 Result<Prepared> complete(transport::Context& context, Prepared prepared,
                           const launcher::RunOptions& options) {
@@ -92,6 +111,7 @@ Result<Prepared> complete(transport::Context& context, Prepared prepared,
   ANTDT_TRY(prepared.hosts, find_hosts(context, prepared.config));
   ANTDT_TRY(prepared.places, launcher::place(prepared.hosts, prepared.config.roles));
   prepared.config.roles.worker.count = static_cast<std::uint32_t>(prepared.places.workers.size());
+  ANTDT_RETURN_IF_ERROR(check_domains(prepared));
   return prepared;
 }
 

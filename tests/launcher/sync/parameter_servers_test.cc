@@ -130,13 +130,13 @@ TEST(Collective, NcclSumsInTheMemoryOfDevices) {
 }
 
 TEST(ParameterServers, ASyncThatIsNotKnownIsRefused) {
-  EXPECT_EQ(
-      problems_of(replaced(kServersJob, "ps-bsp", "ps-bps")),
-      "job.toml:13:1: trainer.sync: 'ps-bps' is none of \"allreduce\", \"ps-bsp\", "
-      "\"ps-ssp\", \"ps-asp\", \"ds-sync\", \"shadow-easgd\", \"auto\" (did you mean 'ps-bsp'?)");
+  EXPECT_EQ(problems_of(replaced(kServersJob, "ps-bsp", "ps-bps")),
+            "job.toml:13:1: trainer.sync: 'ps-bps' is none of \"allreduce\", \"ps-bsp\", "
+            "\"ps-ssp\", \"ps-asp\", \"ds-sync\", \"shadow-easgd\", \"gaia\", \"auto\" (did you "
+            "mean 'ps-bsp'?)");
   EXPECT_EQ(problems_of(replaced(kServersJob, "ps-bsp", "gossip")),
             "job.toml:13:1: trainer.sync: 'gossip' is none of \"allreduce\", \"ps-bsp\", "
-            "\"ps-ssp\", \"ps-asp\", \"ds-sync\", \"shadow-easgd\", \"auto\"");
+            "\"ps-ssp\", \"ps-asp\", \"ds-sync\", \"shadow-easgd\", \"gaia\", \"auto\"");
 }
 
 TEST(ParameterServers, APlannedSyncMayHaveServersOrNot) {

@@ -18,7 +18,7 @@ namespace {
 using testing::Each;
 using testing::HasSubstr;
 
-constexpr std::int64_t kBatch = 40;
+constexpr std::int64_t kDomainBatch = 40;
 
 std::unique_ptr<Engine> tally_in_domain(std::uint64_t records) {
   data::DataShape shape;
@@ -30,7 +30,7 @@ std::unique_ptr<Engine> tally_in_domain(std::uint64_t records) {
   return std::move(*engine);
 }
 
-std::vector<float> counts_of(Engine& engine) {
+std::vector<float> domain_counts(Engine& engine) {
   const auto part = engine.state_parts()[0];
   std::vector<float> counts(part.size() / sizeof(float));
   std::memcpy(counts.data(), part.data(), part.size());
@@ -38,21 +38,20 @@ std::vector<float> counts_of(Engine& engine) {
 }
 
 std::int64_t first_record(std::uint64_t step, std::uint32_t members, std::uint32_t rank) {
-  return static_cast<std::int64_t>(step * members + rank) * kBatch;
+  return static_cast<std::int64_t>(step * members + rank) * kDomainBatch;
 }
 
-// Steps [begin, end), in each of which every member trains kBatch records of its own; every
+// Steps [begin, end), in each of which every member trains kDomainBatch records of its own; every
 // `whole_every`-th exchange is whole.
-Status train_steps(Engine& engine, const LinksOfTest& own, std::uint32_t rank,
-                   std::uint32_t members, std::uint64_t begin, std::uint64_t end,
-                   std::uint64_t whole_every) {
+Status train_steps(Engine& engine, LinksOfTest& own, std::uint32_t rank, std::uint32_t members,
+                   std::uint64_t begin, std::uint64_t end, std::uint64_t whole_every) {
   for (std::uint64_t i = begin; i < end; ++i) {
     ANTDT_RETURN_IF_ERROR(engine.exchange_updates(
-        own.links(), {.step = Step{i}, .whole = (i + 1) % whole_every == 0}));
+        own.in_steps(), {.step = Step{i}, .whole = (i + 1) % whole_every == 0}));
     engine.begin_step(own.within());
     data::Examples batch;
-    batch.count = kBatch;
-    batch.ids.resize(kBatch);
+    batch.count = kDomainBatch;
+    batch.ids.resize(kDomainBatch);
     std::iota(batch.ids.begin(), batch.ids.end(), first_record(i, members, rank));
     ANTDT_RETURN_IF_ERROR(engine.compute(batch, true));
     ANTDT_RETURN_IF_ERROR(engine.finish_reduction());
@@ -73,16 +72,16 @@ TEST_P(TallyDomains, HaveEachRecordOnceWhenTheyAreConsolidated) {
   run_as_threads(
       kMembers,
       [&](Collective& collective) {
-        const LinksOfTest own(collective, domains);
-        const auto engine = tally_in_domain(kMembers * kSteps * kBatch);
+        LinksOfTest own(collective, domains);
+        const auto engine = tally_in_domain(kMembers * kSteps * kDomainBatch);
         const Status trained = train_steps(*engine, own, collective.rank(), kMembers, 0, kSteps, 4);
         ASSERT_TRUE(trained) << trained.error().message;
-        const auto before = counts_of(*engine);
+        const auto before = domain_counts(*engine);
         EXPECT_LT(std::accumulate(before.begin(), before.end(), 0.0),
-                  double{kMembers * kSteps * kBatch})
+                  double{kMembers * kSteps * kDomainBatch})
             << "some records are not everywhere as yet";
         ASSERT_TRUE(engine->consolidate_domains(own.links()));
-        EXPECT_THAT(counts_of(*engine), Each(1.0F));
+        EXPECT_THAT(domain_counts(*engine), Each(1.0F));
         EXPECT_EQ(engine->update_sums().messages, kSteps + 1);
         EXPECT_EQ(engine->update_sums().whole, 2 + 1U);
         EXPECT_LT(engine->update_sums().sent, engine->update_sums().elements);
@@ -100,25 +99,25 @@ TEST_P(TallyDomains, WithdrawExactlyWhatALostDomainSentInPart) {
       kMembers,
       [&](Collective& collective) {
         const std::uint32_t rank = collective.rank();
-        const LinksOfTest own(collective, all);
-        const auto engine = tally_in_domain(kMembers * (kSteps + 2) * kBatch);
+        LinksOfTest own(collective, all);
+        const auto engine = tally_in_domain(kMembers * (kSteps + 2) * kDomainBatch);
         const Status trained = train_steps(*engine, own, rank, kMembers, 0, kSteps, 4);
         ASSERT_TRUE(trained) << trained.error().message;
         if (rank >= 3) return;
         const auto of_lost = [&](std::uint64_t step) { return first_record(step, kMembers, 3); };
-        const auto counts = counts_of(*engine);
+        const auto counts = domain_counts(*engine);
         double in_part = 0;
         for (std::uint64_t step = kSent; step < kSteps; ++step) {
           const auto begin = counts.begin() + of_lost(step);
-          in_part += std::accumulate(begin, begin + 2 * kBatch, 0.0);
+          in_part += std::accumulate(begin, begin + 2 * kDomainBatch, 0.0);
         }
         EXPECT_GT(in_part, 0) << "of the lost domain's later records there is a part";
-        const LinksOfTest left(collective, rest);
+        LinksOfTest left(collective, rest);
         ASSERT_TRUE(engine->consolidate_domains(left.links()));
-        const auto merged = counts_of(*engine);
+        const auto merged = domain_counts(*engine);
         for (std::uint64_t step = 0; step < kSteps; ++step) {
-          for (std::int64_t i = 0; i < kMembers * kBatch; ++i) {
-            const bool given_back = step >= kSent && i >= 3 * kBatch;
+          for (std::int64_t i = 0; i < kMembers * kDomainBatch; ++i) {
+            const bool given_back = step >= kSent && i >= 3 * kDomainBatch;
             ASSERT_EQ(merged[static_cast<std::size_t>(first_record(step, kMembers, 0) + i)],
                       given_back ? 0 : 1)
                 << "record " << i << " of step " << step;
@@ -128,9 +127,9 @@ TEST_P(TallyDomains, WithdrawExactlyWhatALostDomainSentInPart) {
         const Status more = train_steps(*engine, left, rank, kMembers, kSteps, kSteps + 2, 4);
         ASSERT_TRUE(more) << more.error().message;
         ASSERT_TRUE(engine->consolidate_domains(left.links()));
-        EXPECT_EQ(counts_of(*engine)[static_cast<std::size_t>(of_lost(kSent))], 0);
-        EXPECT_EQ(counts_of(*engine)[static_cast<std::size_t>(first_record(kSteps, kMembers, 2))],
-                  1);
+        EXPECT_EQ(domain_counts(*engine)[static_cast<std::size_t>(of_lost(kSent))], 0);
+        EXPECT_EQ(
+            domain_counts(*engine)[static_cast<std::size_t>(first_record(kSteps, kMembers, 2))], 1);
       },
       with_groups(GetParam()));
 }
@@ -141,29 +140,29 @@ TEST(TallyDomain, HasWhatItHadBeforeAStepThatIsDiscardedOrAnExchangeThatBroke) {
       2,
       [&](Collective& collective) {
         const std::uint32_t rank = collective.rank();
-        const LinksOfTest own(collective, domains);
-        const auto engine = tally_in_domain(8 * kBatch);
+        LinksOfTest own(collective, domains);
+        const auto engine = tally_in_domain(8 * kDomainBatch);
         ASSERT_TRUE(train_steps(*engine, own, rank, 2, 0, 3, 100));
-        const auto before = counts_of(*engine);
+        const auto before = domain_counts(*engine);
         ASSERT_TRUE(engine->exchange_updates(own.links(), {.step = Step{3}, .whole = true}));
-        EXPECT_NE(counts_of(*engine), before);
+        EXPECT_NE(domain_counts(*engine), before);
         engine->discard();
-        EXPECT_EQ(counts_of(*engine), before);
+        EXPECT_EQ(domain_counts(*engine), before);
 
         BrokenCollective broken;
         DomainLinks to_nobody = own.links();
         to_nobody.across = &broken;
         EXPECT_FALSE(engine->exchange_updates(to_nobody, {.step = Step{3}}));
         engine->discard();
-        EXPECT_EQ(counts_of(*engine), before);
+        EXPECT_EQ(domain_counts(*engine), before);
         EXPECT_FALSE(engine->consolidate_domains(to_nobody));
-        EXPECT_EQ(counts_of(*engine), before);
+        EXPECT_EQ(domain_counts(*engine), before);
 
         // What was pending is pending still, so nothing is lost and nothing is twice.
         ASSERT_TRUE(train_steps(*engine, own, rank, 2, 3, 4, 100));
         ASSERT_TRUE(engine->consolidate_domains(own.links()));
-        const auto counts = counts_of(*engine);
-        EXPECT_THAT(std::vector(counts.begin(), counts.begin() + 8 * kBatch), Each(1.0F));
+        const auto counts = domain_counts(*engine);
+        EXPECT_THAT(std::vector(counts.begin(), counts.begin() + 8 * kDomainBatch), Each(1.0F));
       },
       with_groups(kLayouts[0]));
 }
@@ -174,15 +173,15 @@ TEST(TallyDomain, RefusesUpdatesOfAnotherModelAndAppliesNothingOfThem) {
       2,
       [&](Collective& collective) {
         const std::uint32_t rank = collective.rank();
-        const LinksOfTest own(collective, domains);
+        LinksOfTest own(collective, domains);
         const auto engine = tally_in_domain(rank == 0 ? 100 : 200);
-        const auto before = counts_of(*engine);
+        const auto before = domain_counts(*engine);
         const Status done = engine->exchange_updates(own.links(), {.step = Step{0}});
         ASSERT_FALSE(done);
         EXPECT_EQ(done.error().kind, ErrorKind::kCorrupt);
         EXPECT_THAT(done.error().message, HasSubstr("the domains train different models"));
         engine->discard();
-        EXPECT_EQ(counts_of(*engine), before);
+        EXPECT_EQ(domain_counts(*engine), before);
       },
       with_groups(kLayouts[0]));
 }
@@ -192,7 +191,7 @@ TEST(TallyDomain, RefusesUpdatesOfAnotherStep) {
   run_as_threads(
       2,
       [&](Collective& collective) {
-        const LinksOfTest own(collective, domains);
+        LinksOfTest own(collective, domains);
         const auto engine = tally_in_domain(100);
         const Status done =
             engine->exchange_updates(own.links(), {.step = Step{collective.rank()}});
@@ -208,20 +207,20 @@ TEST(TallyDomain, ThatIsAloneCountsInItsModelAndBeginsAnewWithOthers) {
   run_as_threads(
       2,
       [&](Collective& collective) {
-        const LinksOfTest own(collective, domains);
-        const auto engine = tally_in_domain(4 * kBatch);
+        LinksOfTest own(collective, domains);
+        const auto engine = tally_in_domain(4 * kDomainBatch);
         ASSERT_TRUE(train_steps(*engine, own, collective.rank(), 2, 0, 1, 100));
         ASSERT_TRUE(engine->consolidate_domains(own.links()));
         // A step of one domain on both, as if each had copied it: it is not pending.
         engine->begin_step(own.within());
         data::Examples batch;
         batch.count = 1;
-        batch.ids = {2 * kBatch};
+        batch.ids = {2 * kDomainBatch};
         ASSERT_TRUE(engine->compute(batch, true));
         ASSERT_TRUE(engine->finish_reduction());
         engine->apply(1);
         ASSERT_TRUE(engine->exchange_updates(own.links(), {.step = Step{9}, .whole = true}));
-        EXPECT_EQ(counts_of(*engine)[2 * kBatch], 1);
+        EXPECT_EQ(domain_counts(*engine)[2 * kDomainBatch], 1);
       },
       with_groups(kLayouts[0]));
 }

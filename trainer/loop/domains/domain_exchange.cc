@@ -11,7 +11,14 @@ namespace gaia = sync::gaia;
 Status DomainExchange::exchange(const DomainLinks& links, const UpdateExchange& about,
                                 std::span<float> values, const Chooses& chooses) {
   replica_.begin(values);
-  if (about.whole || !chooses) return swap_messages(links, about, values, values);
+  if (about.whole) {
+    // Its length says nothing of the messages that follow.
+    ExpectedBytes expected = links.expected == nullptr ? ExpectedBytes{} : *links.expected;
+    DomainLinks of_whole = links;
+    of_whole.expected = &expected;
+    return swap_messages(of_whole, about, values, values);
+  }
+  if (!chooses) return swap_messages(links, about, values, values);
   offered_.assign(replica_.known().begin(), replica_.known().end());
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (chooses(i)) offered_[i] = values[i];

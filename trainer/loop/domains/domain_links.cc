@@ -1,6 +1,7 @@
 #include "trainer/loop/domains/domain_links.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 namespace antdt::trainer {
@@ -19,6 +20,64 @@ std::size_t place_of(const DomainLinks& links) {
                                   links.domains.begin());
 }
 
+// What leaders have told one another first: of each message its size, and its first bytes.
+struct Heads {
+  std::vector<std::uint64_t> sizes;  // by domain
+  std::size_t most = 0;              // so many bytes of each message are there, or all of them
+  std::vector<std::byte> all;        // of each domain: the size, then `most` bytes
+
+  [[nodiscard]] std::size_t block() const { return sizeof(std::uint64_t) + most; }
+  [[nodiscard]] std::span<const std::byte> of(std::size_t place) const {
+    return std::span(all).subspan(place * block() + sizeof(std::uint64_t),
+                                  std::min<std::size_t>(most, sizes[place]));
+  }
+};
+
+Result<Heads> exchange_heads(const DomainLinks& links, std::span<const std::byte> own) {
+  Heads heads;
+  heads.most = links.expected == nullptr ? 0 : links.expected->bytes;
+  std::vector<std::byte> mine(heads.block());
+  const std::uint64_t size = own.size();
+  std::memcpy(mine.data(), &size, sizeof size);
+  std::ranges::copy(own.first(std::min(own.size(), heads.most)), mine.begin() + sizeof size);
+  heads.all.resize(mine.size() * links.domains.size());
+  ANTDT_RETURN_IF_ERROR(links.across->allgather(mine, heads.all));
+  heads.sizes.resize(links.domains.size());
+  for (std::size_t i = 0; i < heads.sizes.size(); ++i) {
+    std::memcpy(&heads.sizes[i], &heads.all[i * heads.block()], sizeof size);
+  }
+  if (links.expected != nullptr) {
+    // A bit more, because messages of a job differ little from step to step.
+    const std::uint64_t longest = *std::ranges::max_element(heads.sizes);
+    links.expected->bytes = longest + longest / 8;
+  }
+  return heads;
+}
+
+// Completes the messages, whose sizes fit.
+Status exchange_rests(const DomainLinks& links, const Heads& heads, std::span<const std::byte> own,
+                      DomainMessages& out) {
+  std::vector<std::size_t> sizes, begins;
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < out.parts.size(); ++i) {
+    std::ranges::copy(heads.of(i), out.parts[i].begin());
+    begins.push_back(total);
+    sizes.push_back(heads.sizes[i] - heads.of(i).size());
+    total += sizes.back();
+  }
+  if (total == 0) return {};
+  std::vector<std::byte> rests(total);
+  const std::size_t place = place_of(links);
+  std::ranges::copy(own.subspan(own.size() - sizes[place]),
+                    rests.begin() + static_cast<std::ptrdiff_t>(begins[place]));
+  ANTDT_RETURN_IF_ERROR(links.across->allgather_parts(sizes, rests));
+  for (std::size_t i = 0; i < out.parts.size(); ++i) {
+    std::ranges::copy(std::span(rests).subspan(begins[i], sizes[i]),
+                      out.parts[i].begin() + static_cast<std::ptrdiff_t>(heads.of(i).size()));
+  }
+  return {};
+}
+
 template <class T>
 Status mean_over_leaders(const DomainLinks& links, std::span<T> values) {
   if (links.domains.size() < 2 || values.empty()) return {};
@@ -30,36 +89,29 @@ Status mean_over_leaders(const DomainLinks& links, std::span<T> values) {
 
 Status exchange_messages(const DomainLinks& links, std::span<const std::byte> own, std::size_t most,
                          DomainMessages& out) {
-  std::vector<std::uint64_t> said(links.domains.size());
-  const std::uint64_t bytes = own.size();
+  Heads heads;
   if (links.across != nullptr) {
-    ANTDT_RETURN_IF_ERROR(links.across->allgather(std::as_bytes(std::span(&bytes, 1)),
-                                                  std::as_writable_bytes(std::span(said))));
+    ANTDT_TRY(heads, exchange_heads(links, own));
+  } else {
+    heads.sizes.resize(links.domains.size());
   }
-  ANTDT_RETURN_IF_ERROR(pass_within(links, std::as_writable_bytes(std::span(said))));
-  for (std::size_t i = 0; i < said.size(); ++i) {
-    if (said[i] <= most) continue;
+  ANTDT_RETURN_IF_ERROR(pass_within(links, std::as_writable_bytes(std::span(heads.sizes))));
+  for (std::size_t i = 0; i < heads.sizes.size(); ++i) {
+    if (heads.sizes[i] <= most) continue;
     return fail(
         ErrorKind::kCorrupt,
         "domain '{}' says that its updates have {} bytes, and {} is the most that there can "
-        "be: install the same release of AntDT on all hosts",
-        links.domains[i], said[i], most);
+        "be: the domains train different models",
+        links.domains[i], heads.sizes[i], most);
   }
-  const std::vector<std::size_t> sizes(said.begin(), said.end());
-  out.bytes.resize(std::reduce(sizes.begin(), sizes.end()));
+  out.bytes.resize(std::reduce(heads.sizes.begin(), heads.sizes.end()));
   out.parts.clear();
   std::size_t begin = 0;
-  for (const std::size_t size : sizes) {
-    out.parts.push_back(std::span<const std::byte>(out.bytes).subspan(begin, size));
+  for (const std::uint64_t size : heads.sizes) {
+    out.parts.push_back(std::span<std::byte>(out.bytes).subspan(begin, size));
     begin += size;
   }
-  if (links.across != nullptr) {
-    const std::size_t place = place_of(links);
-    const std::size_t at =
-        std::reduce(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(place));
-    std::ranges::copy(own, out.bytes.begin() + static_cast<std::ptrdiff_t>(at));
-    ANTDT_RETURN_IF_ERROR(links.across->allgather_parts(sizes, out.bytes));
-  }
+  if (links.across != nullptr) ANTDT_RETURN_IF_ERROR(exchange_rests(links, heads, own, out));
   return pass_within(links, out.bytes);
 }
 

@@ -17,6 +17,12 @@
 
 namespace antdt::trainer {
 
+// How many bytes the leaders expect of each message, so that most exchanges take the time of one
+// message, and not of two. What the leaders of a generation know of it is the same.
+struct ExpectedBytes {
+  std::size_t bytes = 0;
+};
+
 // Valid during one call of an engine.
 struct DomainLinks {
   std::string own;                   // name of this member's domain
@@ -24,6 +30,7 @@ struct DomainLinks {
   Collective* across = nullptr;      // the leaders of all domains, in that order; null: this member
                                      // is no leader, or its domain is the only one
   Collective* within = nullptr;      // the members of this domain; null: it is alone
+  ExpectedBytes* expected = nullptr;  // of the exchanges of updates; null: nothing is expected
 };
 
 // One exchange of updates, the same on all members of all domains.
@@ -36,11 +43,12 @@ struct UpdateExchange {
 // The messages of all domains, in the order of DomainLinks::domains. The parts refer to `bytes`.
 struct DomainMessages {
   std::vector<std::byte> bytes;
-  std::vector<std::span<const std::byte>> parts;
+  std::vector<std::span<std::byte>> parts;
 };
 // Sends the message of this domain, which all of its members have, and replaces `out` by those of
-// all domains. None may be longer than `most` bytes: otherwise kCorrupt, and nothing of it is read.
-// Other errors are those of the collectives.
+// all domains. The leaders send one another the sizes with as many bytes as are expected, and in a
+// second exchange what is longer, if anything is. None may be longer than `most` bytes: otherwise
+// kCorrupt, and nothing of it is read. Other errors are those of the collectives.
 [[nodiscard]] Status exchange_messages(const DomainLinks& links, std::span<const std::byte> own,
                                        std::size_t most, DomainMessages& out);
 

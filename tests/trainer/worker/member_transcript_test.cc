@@ -1,10 +1,9 @@
 // Transcripts of a member of a collective.
 //
-//   member WORKER [no-eval] [begins-unlike] [shares] [ds-sync]     what it is; it has said its
-//   first
-//                                join
+//   member WORKER [no-eval] [begins-unlike] [shares] [ds-sync] [gaia=EVERY]     what it is; it has
+//                                said its first join
 //   form gN rank=R size=N [base=gN] [restore=DIRECTORY reader=R]
-//   roster gN WORKER ...
+//   roster gN WORKER[/DOMAIN] ...
 //   settle gN step=N plan=N share=MICRO_BATCHxTIMES
 //   phase gN number=N train|eval|finish [records=N] [committed=N] [writer=R]
 //   abort gN REASON / regroup gN REASON / leave code=N
@@ -21,7 +20,7 @@
 //   run OWNER FROM TO [last] [begins=PART]     the desk's answer to its ask: records of the member
 //                                with that index in the group
 //   nothing                      ... and it has nothing left
-//   mixed, consolidated, reduced, told, applied, awaited, measured
+//   mixed, exchanged, consolidated, reduced, told, applied, awaited, measured
 //   gathered N ... [plan=N] [checkpoint=N] [leaving] [hop]
 //       records of the members in this step, by rank; their places follow
 //   plan N share=MICRO_BATCHxTIMES
@@ -66,6 +65,8 @@ class MemberScript : public transcript::Machine {
     config.begins_alike = !line.has("begins-unlike");
     if (line.has("shares")) config.sharing.emplace();
     if (line.has("ds-sync")) config.exchange = DsSync{7};
+    const auto every = static_cast<std::uint32_t>(line.number("gaia", 0));
+    if (every > 0) config.exchange = Gaia{every};
     config.eval_batch = 8;
     return config;
   }
@@ -136,7 +137,10 @@ class MemberScript : public transcript::Machine {
     RosterArrived arrived{generation_of(line), {}};
     for (std::size_t i = 1; i < line.words(); ++i) {
       const auto rank = static_cast<std::uint32_t>(i - 1);
-      arrived.roster.members.push_back({worker_of(line.word(i)), rank, "", ""});
+      const auto at = transcript::split(line.word(i), '/');
+      wire::RosterMember member{worker_of(at[0]), rank, "", ""};
+      if (at.size() > 1) member.domain = at[1];
+      arrived.roster.members.push_back(std::move(member));
     }
     return arrived;
   }
@@ -240,6 +244,9 @@ class MemberScript : public transcript::Machine {
   }
   std::string operator()(const SetRate& e) const { return fmt::format("rate {}", e.factor); }
   std::string operator()(const BeginStep& e) const {
+    if (!e.sums_with.empty()) {
+      return fmt::format("begin a step, sums with {}", fmt::join(e.sums_with, " "));
+    }
     return e.local ? "begin a local step" : "begin a step";
   }
   std::string operator()(const DropStep&) const { return "drop the step"; }
@@ -269,13 +276,15 @@ class MemberScript : public transcript::Machine {
                        e.plan.sends ? " send it" : "", e.keeps_own ? ", keep the own" : "");
   }
   std::string operator()(const Consolidate& e) const {
-    return fmt::format("CONSOLIDATE {}", fmt::join(e.holders, " "));
+    return fmt::format("CONSOLIDATE {}{}", fmt::join(e.holders, " "), show_domains(e.domains));
   }
   std::string operator()(const Mix& e) const {
     return fmt::format("MIX {} after {}", fmt::join(e.group, " "), e.step);
   }
   std::string operator()(const ExchangeUpdates& e) const {
-    return fmt::format("EXCHANGE {} after {}", e.whole ? "all that is pending" : "updates", e.step);
+    return fmt::format("EXCHANGE {} of {} after {}{}",
+                       e.whole ? "all that is pending" : "what is significant", e.own, e.step,
+                       show_domains(e.domains));
   }
   std::string operator()(const HashState& e) const { return fmt::format("HASH STATE {}", e.step); }
   std::string operator()(const ComputeMicroBatch& e) const {
@@ -315,6 +324,13 @@ class MemberScript : public transcript::Machine {
     std::string shown = fmt::format("say join: state of g{} at step {}", m.settled, m.step);
     if (!m.problem.empty()) shown += "; problem: " + m.problem;
     if (!m.unreadable.empty()) shown += "; unreadable: " + m.unreadable;
+    return shown;
+  }
+  static std::string show_domains(const std::vector<DomainRanks>& domains) {
+    std::string shown;
+    for (const DomainRanks& d : domains) {
+      shown += fmt::format("; {}: {}", d.domain, fmt::join(d.ranks, " "));
+    }
     return shown;
   }
   static std::string show_places(const std::vector<wire::MemberPlace>& places) {

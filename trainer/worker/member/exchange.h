@@ -1,12 +1,16 @@
 // How the members of a collective agree on the model: what precedes computing in a step, what is
 // applied, and what that means for records and replicas. Pure.
 //
-//   a step: (mix with a group) -> compute -> (sum gradients) -> gather slots -> apply, or drop
+//   a step: (mix with a group, or exchange updates) -> compute -> (sum gradients) -> gather slots
+//           -> apply, or drop
 //
 // GradientSum: all members apply the same sum, so replicas are always equal, and a record is in all
 // of them when its step has completed. DsSync: each member mixes its parameters with a group, which
 // changes with each step, and then applies its own gradient. Its records are at first in its own
-// replica; a ledger (trainer/sync/merge_ledger.h) knows which are where. docs/synchronisation
+// replica; a ledger (trainer/sync/merge_ledger.h) knows which are where. Gaia: domains send one
+// another what is significant of their updates, and now and then everything; then each applies the
+// sum of its own members' gradients. Its records are at first in its own replica, and in those of
+// others in part (trainer/sync/gaia/step_ledger.h). docs/synchronisation
 //
 // The training phase and the formation of a generation ask this class and know no strategy. It
 // outlives a generation: when members were lost, it says what is in the replicas of the others.
@@ -15,12 +19,15 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <variant>
 #include <vector>
 
 #include "core/ids.h"
 #include "trainer/sync/ds_sync/groups.h"
+#include "trainer/sync/gaia/step_ledger.h"
 #include "trainer/sync/merge_ledger.h"
+#include "trainer/worker/member/effects.h"
 #include "trainer/worker/step_slot.h"
 #include "trainer/worker/worker_config.h"
 
@@ -31,18 +38,17 @@ class StepExchange {
   explicit StepExchange(const ExchangeRules& rules) : rules_(rules) {}
 
   // A training phase begins, or goes on in a new generation: all replicas are equal, and the places
-  // of all ranks are 0.
-  void begin(std::uint32_t rank, std::uint32_t members);
+  // of all ranks are 0. `domains`: by rank, the name of the domain in which it is.
+  void begin(std::uint32_t rank, const std::vector<std::string>& domains);
 
   // ------------------------------------------------------------------ the step after `step`
   struct Course {
-    // Before it computes, this member mixes its parameters with these ranks, itself among them;
-    // with fewer than two: with nobody.
-    std::vector<std::uint32_t> mixes_with;
-    bool local = false;  // gradients stay with the members, and are not summed
+    // What precedes computing, if anything does: an operation.
+    std::optional<std::variant<Mix, ExchangeUpdates>> first;
+    BeginStep begin;
   };
   [[nodiscard]] Course course(Step step) const;
-  // What divides a member's gradient in a step of all records' `weight`.
+  // What divides the gradient, this member's or the sum, in a step of all records' `weight`.
   [[nodiscard]] double divisor(double weight) const;
 
   // ------------------------------------------------------------------ what all concluded
@@ -57,17 +63,39 @@ class StepExchange {
   // By rank, up to which place records are in the model that these ranks, one at least, go on with,
   // if their replicas differ.
   [[nodiscard]] std::vector<std::uint64_t> merged(std::span<const std::uint32_t> holders) const;
+  // What makes the replicas of these ranks equal. In a new generation they have other ranks, which
+  // ascend: those `now`, in the same order.
+  [[nodiscard]] Consolidate consolidation(std::span<const std::uint32_t> holders,
+                                          std::vector<std::uint32_t> now) const;
 
  private:
+  struct Summing {
+    std::vector<std::uint64_t> places;  // after the last concluded step
+  };
   struct Mixing {
     sync::ds_sync::GroupSchedule schedule;
     sync::MergeLedger ledger;
   };
+  struct Exchanging {
+    std::uint32_t whole_every;
+    std::vector<std::string> domain_of;  // by rank
+    std::vector<DomainRanks> domains;
+    sync::gaia::StepLedger ledger;
+    // Whether the step after `step` has a whole exchange.
+    [[nodiscard]] bool is_whole(Step step) const { return step.next().value % whole_every == 0; }
+  };
+  using State = std::variant<Summing, Mixing, Exchanging>;
+  [[nodiscard]] Course course_of(const Summing& state, Step step) const;
+  [[nodiscard]] Course course_of(const Mixing& state, Step step) const;
+  [[nodiscard]] Course course_of(const Exchanging& state, Step step) const;
+  [[nodiscard]] bool conclude(Summing& state, Step step, const Agreement& agreed);
+  [[nodiscard]] bool conclude(Mixing& state, Step step, const Agreement& agreed);
+  [[nodiscard]] bool conclude(Exchanging& state, Step step, const Agreement& agreed);
+
   const ExchangeRules rules_;
   std::uint32_t rank_ = 0;
   std::uint32_t members_ = 1;
-  std::optional<Mixing> mixing_;       // of DsSync
-  std::vector<std::uint64_t> places_;  // of GradientSum: after the last concluded step
+  State state_;
   std::vector<std::uint64_t> committable_;
 };
 

@@ -14,6 +14,12 @@ std::vector<WorkerId> ids_of(const wire::Roster& roster) {
   return ids;
 }
 
+std::vector<std::string> domains_of(const wire::Roster& roster) {
+  std::vector<std::string> domains;
+  for (const wire::RosterMember& member : roster.members) domains.push_back(member.domain);
+  return domains;
+}
+
 }  // namespace
 
 Formation::Formation(const WorkerConfig& config, MemberState& member, const FormOrdered& order)
@@ -57,6 +63,7 @@ Formation::End Formation::on(const CollectiveBuilt& input, Effects& out) {
 Formation::End Formation::on(const RosterArrived& input, Effects& out) {
   if (input.generation != generation_ || !std::holds_alternative<AwaitingRoster>(state_)) return {};
   state_ = Connecting{ids_of(input.roster)};
+  member_.domains = domains_of(input.roster);
   out.emplace_back(SpendTime{TimeUse::kReconfigure});
   out.emplace_back(ConnectCollective{form_, input.roster.members});
   return {};
@@ -159,15 +166,16 @@ Formation::End Formation::on(const StatesCompared& input, Effects& out) {
 // To: consolidating, also if no other member holds the state.
 Formation::End Formation::consolidate(std::vector<WorkerId> members,
                                       std::vector<std::uint32_t> holders, Effects& out) {
-  auto places = merged(members, holders);
-  if (!places) return Failed{places.error().message};
-  state_ = Consolidating{std::move(members), std::move(*places)};
-  out.emplace_back(Consolidate{std::move(holders)});
+  const auto in_base = ranks_in_base(members, holders);
+  if (!in_base) return Failed{in_base.error().message};
+  const StepExchange& exchange = member_.exchange;
+  state_ = Consolidating{std::move(members), exchange.merged(*in_base)};
+  out.emplace_back(exchange.consolidation(*in_base, std::move(holders)));
   return {};
 }
 
 // All of these have trained in the base, because a replica that was copied is equal to others.
-Result<std::vector<std::uint64_t>> Formation::merged(
+Result<std::vector<std::uint32_t>> Formation::ranks_in_base(
     const std::vector<WorkerId>& members, const std::vector<std::uint32_t>& holders) const {
   const auto& base = member_.training.places;  // by rank in the base
   std::vector<std::uint32_t> ranks;
@@ -181,7 +189,7 @@ Result<std::vector<std::uint64_t>> Formation::merged(
     }
     ranks.push_back(static_cast<std::uint32_t>(found - base.begin()));
   }
-  return member_.exchange.merged(ranks);
+  return ranks;
 }
 
 // From: consolidating. To: comparing states again.

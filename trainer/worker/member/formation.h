@@ -95,8 +95,9 @@ class Formation {
   void compare(std::vector<WorkerId> members, bool holds, Effects& out);
   // `holders`: the ranks of those whose replicas become equal.
   End consolidate(std::vector<WorkerId> members, std::vector<std::uint32_t> holders, Effects& out);
-  // kCorrupt if a member says that it holds what it cannot hold.
-  [[nodiscard]] Result<std::vector<std::uint64_t>> merged(
+  // Which ranks the holders had in the base. kCorrupt if a member says that it holds what it cannot
+  // hold.
+  [[nodiscard]] Result<std::vector<std::uint32_t>> ranks_in_base(
       const std::vector<WorkerId>& members, const std::vector<std::uint32_t>& holders) const;
   void hash_state(std::vector<WorkerId> members, Effects& out);
   // Whether this member holds the state that goes on; empty: it holds another one.

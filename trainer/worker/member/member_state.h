@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/ids.h"
@@ -20,7 +21,9 @@ struct MemberState {
   StepExchange exchange;
   TrainingState training = {};
   Heard heard = {};
-  std::uint32_t rank = 0;  // in the generation that was formed last
+  // In the generation that was formed last: its rank, and the domains of its members, by rank.
+  std::uint32_t rank = 0;
+  std::vector<std::string> domains = {};
   // The last generation for which this member was ready, and its members. If that settled, this
   // member holds its state, even if the Settle never arrived.
   Generation ready = {};

@@ -23,7 +23,9 @@ TrainPhase::TrainPhase(MemberState& member, wire::PhaseStart start,
       steps_told_(now),
       hop_timer_(now) {
   const auto members = static_cast<std::uint32_t>(member.training.members.size());
-  member.exchange.begin(member.rank, members);
+  ANTDT_CHECK(member.domains.size() == members, "{} domains of {} members", member.domains.size(),
+              members);
+  member.exchange.begin(member.rank, member.domains);
   if (!sharing || members < 2) return;
   const sharing::ShareGroup group = sharing::group_of(member.rank, members, *sharing);
   if (group.size() > 1) seat_.emplace(member.rank - group.begin, *sharing);
@@ -46,7 +48,7 @@ TrainPhase::End TrainPhase::begin(MonoTime now, Effects& out) {
 
 // ------------------------------------------------------------------- a step
 
-// To: mixing; see begin_step if this member mixes with nobody, and empty_step if all records are
+// To: exchanging; see begin_step if nothing precedes computing, and empty_step if all records are
 // counted or a checkpoint must be written first.
 void TrainPhase::next_step(MonoTime now, Effects& out) {
   const Share& share = member_.training.share;
@@ -57,26 +59,26 @@ void TrainPhase::next_step(MonoTime now, Effects& out) {
   if (checkpoint_due()) return empty_step(now, out);
   own_ = {};
   StepExchange::Course course = member_.exchange.course(member_.training.step);
-  local_ = course.local;
-  if (course.mixes_with.size() < 2) return begin_step(now, out);
-  state_ = State::kMixing;
+  step_ = std::move(course.begin);
+  if (!course.first) return begin_step(now, out);
+  state_ = State::kExchanging;
   began_ = now;
   out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
-  out.emplace_back(Mix{std::move(course.mixes_with), member_.training.step});
+  std::visit([&](auto& first) { out.emplace_back(std::move(first)); }, *course.first);
 }
 
-// From: mixing. To: see begin_step.
 TrainPhase::End TrainPhase::on(const Mixed&, MonoTime now, Effects& out) {
-  expect(State::kMixing);
-  own_.mixed = now - began_;
-  begin_step(now, out);
-  return {};
+  return exchanged(now, out);
 }
 
-// From: mixing. To: see begin_step.
 TrainPhase::End TrainPhase::on(const UpdatesExchanged&, MonoTime now, Effects& out) {
-  expect(State::kMixing);
-  own_.mixed = now - began_;
+  return exchanged(now, out);
+}
+
+// From: exchanging. To: see begin_step.
+TrainPhase::End TrainPhase::exchanged(MonoTime now, Effects& out) {
+  expect(State::kExchanging);
+  own_.exchanged = now - began_;
   begin_step(now, out);
   return {};
 }
@@ -84,7 +86,7 @@ TrainPhase::End TrainPhase::on(const UpdatesExchanged&, MonoTime now, Effects& o
 // To: computing; see reduce if the plan gives this member no share.
 void TrainPhase::begin_step(MonoTime now, Effects& out) {
   const Share& share = member_.training.share;
-  out.emplace_back(BeginStep{local_});
+  out.emplace_back(step_);
   if (seat_) return begin_shared_step(now, out);
   share.samples() > 0 ? compute(out) : reduce(now, out);
 }
@@ -137,7 +139,7 @@ void TrainPhase::tell_skips(std::uint64_t first, const std::vector<SkippedRecord
 void TrainPhase::reduce(MonoTime now, Effects& out) {
   began_ = now;
   out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
-  if (local_) return computed(now, out);
+  if (step_.local) return computed(now, out);
   state_ = State::kReducing;
   out.emplace_back(Reduce{});
 }
@@ -178,7 +180,8 @@ void TrainPhase::empty_step(MonoTime now, Effects& out) {
   if (!replicas_may_differ()) return gather(now, out);
   state_ = State::kConsolidating;
   const auto members = static_cast<std::uint32_t>(member_.training.members.size());
-  out.emplace_back(Consolidate{sync::one_group(members).front()});
+  const auto all = sync::one_group(members).front();
+  out.emplace_back(member_.exchange.consolidation(all, all));
 }
 
 // From: consolidating. To: gathering.
@@ -205,7 +208,7 @@ void TrainPhase::gather(MonoTime now, Effects& out) {
 TrainPhase::End TrainPhase::on(const SlotsGathered& input, MonoTime now, Effects& out) {
   expect(State::kGathering);
   agreed_ = agree(input.slots);
-  const Duration waited = now - began_ + own_.mixed;
+  const Duration waited = now - began_ + own_.exchanged;
   own_.times.wait += waited;
   hop_timer_.waited(waited, now);
   if (!agreed_.applies()) {
@@ -349,7 +352,7 @@ TrainPhase::End TrainPhase::end(MonoTime now, Effects& out) {
 
 // From: any operation that needs the others. To: ended.
 void TrainPhase::broke(std::string why, Effects& out) {
-  ANTDT_CHECK(state_ == State::kMixing || state_ == State::kConsolidating ||
+  ANTDT_CHECK(state_ == State::kExchanging || state_ == State::kConsolidating ||
                   state_ == State::kAsking || state_ == State::kReducing ||
                   state_ == State::kTellingSkips || state_ == State::kGathering ||
                   state_ == State::kMeasuringHop,

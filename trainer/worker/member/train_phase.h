@@ -17,9 +17,10 @@
 // the slots of those that did.
 //
 // How members agree on the model is up to the exchange (exchange.h). Where replicas differ, a
-// member mixes its parameters with others before it computes, and gradients are not summed:
+// member changes its replica together with others before it computes, and its gradients are summed
+// with those of some members only, or not at all:
 //
-//   mixing ──> computing ──> gathering ──> ...
+//   exchanging ──> computing ──> (reducing) ──> gathering ──> ...
 //
 // Then replicas are consolidated in a step without records, before its slots are gathered: before
 // an ordered checkpoint, and in the last step. Who has gathered these knows that all members have
@@ -61,7 +62,7 @@ namespace antdt::worker {
 class TrainPhase {
  public:
   enum class State : std::uint8_t {
-    kMixing,           // Mix
+    kExchanging,       // Mix, ExchangeUpdates
     kConsolidating,    // Consolidate
     kComputing,        // ComputeMicroBatch
     kTakingPart,       // TakePart
@@ -114,8 +115,8 @@ class TrainPhase {
   struct Own {
     StepSlot slot;
     client::BatchTimes times;
-    Duration mixed{};    // how long mixing took
-    bool empty = false;  // a step that has no records, whoever has some
+    Duration exchanged{};  // how long the exchange before computing took
+    bool empty = false;    // a step that has no records, whoever has some
     std::uint32_t micro_batches = 0;
     std::uint64_t computed = 0;   // records; others than those of its slot in a shared step
     std::uint64_t of_others = 0;  // of these: records of other members' parts
@@ -125,6 +126,7 @@ class TrainPhase {
   enum class Last : std::uint8_t { kNot, kComplete, kStoppedTogether };
 
   void next_step(MonoTime now, Effects& out);
+  End exchanged(MonoTime now, Effects& out);
   void begin_step(MonoTime now, Effects& out);
   void compute(Effects& out);
   void begin_shared_step(MonoTime now, Effects& out);
@@ -164,7 +166,7 @@ class TrainPhase {
   State state_ = State::kComputing;
   Last last_ = Last::kNot;
   Own own_;
-  bool local_ = false;                      // gradients of the present step stay with the members
+  BeginStep step_;                          // how the gradients of the present step are summed
   std::optional<sharing::ShareSeat> seat_;  // empty: steps are not shared
   sharing::Run run_;                        // that it computes
   Agreement agreed_;                        // of the concluded step

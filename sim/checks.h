@@ -68,6 +68,7 @@ class Checks {
   }
   void decided(Generation generation, std::uint32_t home, const wire::PsDecision& decision);
   void phase_done(const PsWorker& worker);
+  void refused(const PsWorker& worker, const std::string& why) { servers_.refused(worker, why); }
   void skipped(const ctl::JobMachine& machine, const ctl::job::Skip& skip, bool durable);
   void said_end(const ctl::JobMachine& machine, std::uint64_t phase);
   void stored(const SharedFiles::Checkpoint& checkpoint);

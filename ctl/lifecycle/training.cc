@@ -117,6 +117,16 @@ void Training::advance_if_complete() {
       if (std::any_of(group.rbegin(), group.rend(), trains_on)) return;
     }
   }
+  // A replica that is not done has not exchanged its last steps, which the next phase needs.
+  const auto exchanges = [&](const WorkerProcess& w) {
+    return !w.is_server() && w.state == WorkerProcess::kJoined &&
+           !life_.phases.is_done(w.place.worker);
+  };
+  const bool replicas = life_.spec.sync == SyncStrategy::kShadowEasgd;
+  if (replicas && life_.state() == JobState::kTraining &&
+      std::ranges::any_of(life_.workers, exchanges)) {
+    return;  // who lives says again that it is done, so nobody is awaited who has died
+  }
   open_phase(life_.phases.number() + 1);
 }
 

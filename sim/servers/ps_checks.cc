@@ -30,6 +30,11 @@ void PsChecks::phase_done(const PsWorker& worker) {
                              worker.doing(), shadow->behind()));
 }
 
+void PsChecks::refused(const PsWorker& worker, const std::string& why) {
+  if (!models_.empty() && models_.rbegin()->first > worker.generation()) return;
+  world_.violate("a worker of the group is not refused", why + "; " + worker.doing());
+}
+
 void PsChecks::stored(const Model& model) {
   if (model.exchanges != kTornCentre) return;
   world_.violate("exchange", "an exchange is in some rows of a checkpoint's centre only");

@@ -35,6 +35,8 @@ class PsChecks {
   void pushed(const PsWorker& worker, std::uint64_t number, const std::vector<Record>& records,
               bool exchange);
   void phase_done(const PsWorker& worker);
+  // A server refused the worker. One of a group that is over may: its checkpoint may be pruned.
+  void refused(const PsWorker& worker, const std::string& why);
   void stored(const Model& model);
   // The last checkpoint of the job.
   void ended(const Model& model);

@@ -74,9 +74,7 @@ PsGroup::Outside PsWorker::outside_of_group() {
           [this] { return end_.over(); },
           [this] { std::ignore = begin_operation(); },
           [this](ps_worker::Input input) { answered(operation(), std::move(input)); },
-          [this](const std::string& why) {
-            world_.violate("a worker of the group is not refused", why + "; " + doing());
-          }};
+          [this](const std::string& why) { around_.checks.refused(*this, why); }};
 }
 
 void PsWorker::answered(PsAnswer answer) {

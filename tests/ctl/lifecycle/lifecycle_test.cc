@@ -132,6 +132,42 @@ TEST_F(LifecycleTest, APhaseDoesNotWaitForAMemberThatDied) {
   EXPECT_EQ(all<lifecycle::OpenPhase>(step(lifecycle::WorkerDone{w(1), 1})).size(), 1U);
 }
 
+// Under shadow-easgd: all records are committed before the last exchange of each replica is.
+class ReplicasOnServers : public LifecycleTest {
+ protected:
+  void SetUp() override {
+    JobSpec job = bears({{"signal", 1}});
+    job.servers = 1;
+    job.sync = SyncStrategy::kShadowEasgd;
+    use(job);
+    hosts();
+    step(lifecycle::WorkersPlaced{
+        {{{'s', 0}, "a", 0}, {w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});
+    for (const Member m : {Member{{'s', 0}, Attempt{1}}, w(0), w(1)}) {
+      step(lifecycle::WorkerStarted{m, 100});
+      step(lifecycle::WorkerJoined{m, false});
+    }
+    settle({w(0), w(1)});
+    step(lifecycle::StepCompleted{Step{1}});
+  }
+  std::size_t opened(const lifecycle::Input& input) {
+    return all<lifecycle::OpenPhase>(step(input)).size();
+  }
+};
+
+TEST_F(ReplicasOnServers, APhaseWaitsForTheirLastExchanges) {
+  EXPECT_EQ(opened(lifecycle::WorkerDone{w(0), 1}), 0U);
+  EXPECT_EQ(opened(lifecycle::PhaseDrained{1}), 0U);
+  EXPECT_EQ(opened(lifecycle::WorkerDone{w(1), 1}), 1U);
+}
+
+TEST_F(ReplicasOnServers, APhaseDoesNotWaitForOneThatDied) {
+  step(lifecycle::WorkerDone{w(0), 1});
+  step(lifecycle::PhaseDrained{1});
+  EXPECT_EQ(opened(lifecycle::WorkerExited{w(1), killed(SIGKILL)}), 0U);
+  EXPECT_EQ(opened(lifecycle::WorkerDone{w(0), 1}), 1U) << "it says so again and again";
+}
+
 TEST_F(LifecycleTest, NoPhaseOpensWhileTheGroupMeetsAnew) {
   train();
   step(lifecycle::WorkerDone{w(0), 1});

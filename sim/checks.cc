@@ -71,12 +71,20 @@ void Checks::phase_done(const Worker& worker) {
 }
 
 void Checks::consolidated(const Worker& worker) {
+  check_entire(worker.doing(), worker.model());
   const std::uint64_t hash = worker.model().hash();
   const auto at = consolidated_.try_emplace({worker.generation(), worker.step()}, hash).first;
   if (at->second == hash) return;
   world_.violate("equal replicas", fmt::format("{} has another replica than members with which it "
                                                "was consolidated",
                                                worker.doing()));
+}
+
+void Checks::check_entire(const std::string& who, const Model& model) {
+  if (model.held.empty()) return;
+  const HeldUpdate& held = model.held.begin()->second;
+  world_.violate("entire", fmt::format("{} has {} updates in part, the first one of domain {}", who,
+                                       model.held.size(), held.domain));
 }
 
 void Checks::decided(Generation generation, std::uint32_t home, const wire::PsDecision& decision) {
@@ -120,10 +128,10 @@ void Checks::stored(const SharedFiles::Checkpoint& checkpoint) {
   if (shape_.servers > 0) servers_.stored(checkpoint.state.model);
   const auto accounts = shard_server::Accounts::restore(checkpoint.accounts_image);
   if (!accounts) return world_.violate("saved", accounts.error().message);
-  check_program_skips(fmt::format("the checkpoint of step {}", checkpoint.state.step),
-                      checkpoint.state.model, *accounts);
-  contains(fmt::format("the checkpoint of step {}", checkpoint.state.step), checkpoint.state.model,
-           committed(*ledger), true, "saved");
+  const std::string who = fmt::format("the checkpoint of step {}", checkpoint.state.step);
+  check_entire(who, checkpoint.state.model);
+  check_program_skips(who, checkpoint.state.model, *accounts);
+  contains(who, checkpoint.state.model, committed(*ledger), true, "saved");
 }
 
 // The daemon ends such a process after 10 s without movement (machine_config).

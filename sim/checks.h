@@ -6,6 +6,8 @@
 //   monotone          a committed record stays committed within a lineage
 //   exactly once      a record enters a model once an epoch
 //   equal replicas    members that consolidate their replicas together have the same one
+//   entire            where domains send one another parts of updates: a replica that was made
+//                     equal to others, and a checkpoint, has nothing in part
 //   model and ledger  when a generation settles, the model of its members is
 //                     what the ledger says is committed; later every living
 //                     holder of that state contains what is committed
@@ -95,6 +97,7 @@ class Checks {
   [[nodiscard]] unsigned epochs_with(Record record, std::uint32_t epochs) const;
   const std::vector<Record>& order_of(Epoch epoch);
   void check_data(const Program& who);
+  void check_entire(const std::string& who, const Model& model);
   void check_hands(const shard_server::Ledger& ledger);
   void check_monotone(const ctl::JobMachine& machine);
   void check_models(const ctl::JobMachine& machine,

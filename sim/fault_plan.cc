@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <set>
+#include <string>
 
 namespace antdt::sim {
 namespace {
@@ -90,6 +92,7 @@ std::shared_ptr<Program> FaultPlan::some_program(std::string_view roles) {
 }
 
 void FaultPlan::kill_workers() {
+  if (!shape_.domains.empty() && rng_.chance(0.3)) return kill_a_domain();
   const bool all = rng_.chance(0.05);
   std::size_t victims = all ? on_.hosts.programs().size() : rng_.chance(0.2) ? 2 : 1;
   for (; victims > 0; --victims) {
@@ -103,6 +106,34 @@ void FaultPlan::kill_workers() {
     }
     world_.say("fault: {}.{} is killed", victim->member().worker, victim->member().attempt);
     victim->kill(rng_.chance(0.8) ? SIGKILL : SIGSEGV);
+  }
+}
+
+void FaultPlan::kill_a_domain() {
+  const Domains domains(shape_.domains);
+  const std::string victim = shape_.domains[rng_.below(shape_.domains.size())].name;
+  world_.say("fault: all workers of domain {} are killed", victim);
+  for (const auto& program : on_.hosts.programs()) {
+    const bool within = domains.of(program->member().worker, program->host()) == victim;
+    if (within && !on_.hosts.at(program->host()).suspended()) program->kill(SIGKILL);
+  }
+}
+
+// The hosts on which its workers run do not reach the others.
+void FaultPlan::cut_off_a_domain() {
+  const Domains domains(shape_.domains);
+  const std::string victim = shape_.domains[rng_.below(shape_.domains.size())].name;
+  std::set<std::string> within;
+  for (const auto& program : on_.hosts.programs()) {
+    const bool here = domains.of(program->member().worker, program->host()) == victim;
+    if (here) within.insert(program->host());
+  }
+  world_.say("fault: domain {} is cut off", victim);
+  const Duration how_long = rng_.time(milliseconds(50), seconds(12));
+  for (const std::string& inside : within) {
+    for (const std::string& outside : on_.hosts.names()) {
+      if (!within.contains(outside)) on_.network.cut(inside, outside, how_long);
+    }
   }
 }
 
@@ -249,6 +280,7 @@ void FaultPlan::spoil_a_checkpoint() {
 }
 
 void FaultPlan::cut_a_link() {
+  if (!shape_.domains.empty() && rng_.chance(0.4)) return cut_off_a_domain();
   const std::string a = rng_.pick(on_.hosts.all())->name();
   const std::string b = rng_.chance(0.5) ? Network::kDaemon : rng_.pick(on_.hosts.all())->name();
   if (a == b) return;

@@ -39,12 +39,14 @@ class FaultPlan {
   void schedule();
   void strike();
   void kill_workers();
+  void kill_a_domain();
   void hang_a_worker();
   void slow_a_worker();
   void crash_the_daemon();
   void crash_an_agent();
   void crash_a_host();
   void cut_a_link();
+  void cut_off_a_domain();
   void black_out();
   void suspend_a_machine();
   void start_a_second_daemon();

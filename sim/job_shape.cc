@@ -25,7 +25,7 @@ void draw_servers(DrawnJob& job, const Options& options) {
   Rng rng(options.seed ^ kOwn);
   const bool wanted = rng.chance(0.4);
   if (options.sync == Sync::kAllReduce || options.sync == Sync::kDsSync ||
-      (options.sync == Sync::kAny && !wanted)) {
+      options.sync == Sync::kGaia || (options.sync == Sync::kAny && !wanted)) {
     return;
   }
   shape.servers = static_cast<std::uint32_t>(rng.between(1, 4));
@@ -66,12 +66,37 @@ void draw_mixing(DrawnJob& job, const Options& options) {
   shape.global_batch += workers;  // each has a part of it
 }
 
+// In one of four of the others, domains send one another updates. A domain has hosts, so that a job
+// whose workers move may come to have one domain only; or it has workers, wherever they run.
+void draw_domains(DrawnJob& job, const Options& options) {
+  JobShape& shape = job.shape;
+  constexpr std::uint64_t kOwn = 0x6a1a;
+  Rng rng(options.seed ^ kOwn);
+  const bool wanted = options.sync == Sync::kAny ? rng.chance(0.25) : options.sync == Sync::kGaia;
+  if (shape.servers > 0 || shape.sync != SyncStrategy::kAllReduce || !wanted) return;
+  shape.whole_every = static_cast<std::uint32_t>(rng.between(1, 8));
+  const std::uint64_t count = rng.between(2, 4);
+  const bool of_hosts = rng.chance(0.5);
+  for (std::uint64_t i = 0; i < count; ++i)
+    shape.domains.push_back({fmt::format("d{}", i), {}, {}});
+  constexpr std::uint64_t kMost = 64;  // hosts, and workers
+  for (std::uint64_t i = 0; i < kMost; ++i) {
+    Domain& domain = shape.domains[i % count];
+    of_hosts ? domain.hosts.push_back(fmt::format("h{}", i))
+             : domain.workers.push_back(fmt::format("w{}", i));
+  }
+  const auto workers = static_cast<std::uint32_t>(rng.between(2, 10));
+  if (options.workers > 0) return;
+  job.workers = workers;
+  shape.global_batch += workers;  // each has a part of it
+}
+
 // Half of the jobs that sum their gradients share their steps, some in several small groups.
 void draw_sharing(JobShape& shape, const Options& options) {
   constexpr std::uint64_t kOwn = 0x54a7e;
   Rng rng(options.seed ^ kOwn);
   const bool wanted = rng.chance(0.5);
-  const bool sums = shape.sync == SyncStrategy::kAllReduce;
+  const bool sums = shape.sync == SyncStrategy::kAllReduce && shape.domains.empty();
   if (!sums || options.faults.program_skips || !wanted) return;
   shape.sharing.emplace();
   shape.sharing->group = static_cast<std::uint32_t>(rng.between(2, 8));
@@ -87,6 +112,7 @@ worker::WorkerConfig JobShape::worker_config(Member member, std::uint32_t pid) c
   config.eval_batch = kEvalBatch;
   config.sharing = sharing;
   if (sync == SyncStrategy::kDsSync) config.exchange = worker::DsSync{groups_seed};
+  if (whole_every > 0) config.exchange = worker::Gaia{whole_every};
   if (sync == SyncStrategy::kShadowEasgd) {
     config.shadow = worker::ps_worker::ShadowRules{shadow_every};
   }
@@ -107,6 +133,7 @@ DrawnJob draw_job(Rng& rng, const Options& options) {
   if (options.workers > 0) job.workers = options.workers;
   draw_servers(job, options);
   draw_mixing(job, options);
+  draw_domains(job, options);
   draw_sharing(shape, options);
   if (options.faults.program_skips) shape.program_skips_one_in = 16;
   return job;
@@ -127,6 +154,7 @@ ctl::JobMachineConfig machine_config(const JobShape& shape, std::uint64_t seed) 
   config.spec.staleness = shape.staleness;
   config.spec.delivery = shape.delivery;
   config.spec.backups = shape.backups;
+  config.domains = Domains(shape.domains);
   config.ledger.run = kRunDirectory;
   for (const char* cls : {"oom", "program", "signal", "hang", "host", "collective"}) {
     config.spec.budgets[cls] = 1000;

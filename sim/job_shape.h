@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/delivery.h"
+#include "core/domain/domains.h"
 #include "core/sync_strategy.h"
 #include "core/wire/membership_messages.h"
 #include "ctl/job/job_machine.h"
@@ -27,6 +29,10 @@ struct JobShape {
   std::uint32_t servers = 0;  // 0: the workers are in a collective
   SyncStrategy sync = SyncStrategy::kAllReduce;
   std::uint64_t groups_seed = 0;  // of members that mix their replicas
+  // Of members whose domains send one another updates: everything in each step that this divides.
+  // 0: of no such job.
+  std::uint32_t whole_every = 0;
+  std::vector<Domain> domains = {};
   std::uint64_t staleness = 0;
   std::uint64_t shadow_every = 0;  // with shadow-easgd
   std::uint32_t backups = 0;

@@ -15,8 +15,8 @@ using antdt::sim::Sync;
 
 constexpr const char* kUsage =
     "usage: sim-run [--seeds N] [--start S] [--faults none|workers|daemon|agents|disks|store|"
-    "operators|messages|programs|data|all] [--sync allreduce|ds-sync|servers|shadow|any] [--trace] "
-    "[--keep-going] [--transcript FILE]\n";
+    "operators|messages|programs|data|all] [--sync allreduce|ds-sync|gaia|servers|shadow|any] "
+    "[--trace] [--keep-going] [--transcript FILE]\n";
 
 struct Wanted {
   Options options;
@@ -38,6 +38,7 @@ void say_seed(int) {
 bool set_sync(const std::string& name, Sync& sync) {
   sync = name == "servers"   ? Sync::kServers
          : name == "ds-sync" ? Sync::kDsSync
+         : name == "gaia"    ? Sync::kGaia
          : name == "shadow"  ? Sync::kShadow
          : name == "any"     ? Sync::kAny
                              : Sync::kAllReduce;

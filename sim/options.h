@@ -42,6 +42,9 @@ enum class Sabotage {
   kHoldBehind,     // a member whose replica is behind counts as one that holds the model
   kMergeAll,       // a lost member gives back nothing of what it trained in concluded steps
   kMergeLess,      // a member gives back a record that is in the model
+  // Where domains send one another updates (those above are broken there, too, but kHoldBehind):
+  kKeepParts,     // survivors do not withdraw what they have of a lost domain in part
+  kKeepExchange,  // a step that is dropped leaves what was exchanged before it
   // Where workers keep replicas beside servers:
   kExchangeTwice,     // a worker moves the centre by twice what its replica moved
   kDropLastExchange,  // a worker does not send the exchange that ends its phase
@@ -52,6 +55,7 @@ enum class Sync {
   kAllReduce,
   kServers,  // with parameter servers; the seed decides whether there is a barrier
   kDsSync,   // members of a collective mix their replicas in groups
+  kGaia,     // domains of members send one another what is significant of their updates
   kShadow,   // with parameter servers and replicas of the dense parameters (shadow-easgd)
   kAny,      // the seed decides
 };

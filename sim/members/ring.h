@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/wire/membership_messages.h"
+#include "sim/members/domain_updates.h"
 #include "sim/members/share_table.h"
 #include "sim/model.h"
 #include "sim/world.h"
@@ -34,7 +35,8 @@ struct Contribution {
   std::vector<Record> records;
   std::uint64_t skipped = 0;                       // of them, by the program
   std::shared_ptr<const Model> replica = nullptr;  // to mixing, and to consolidating
-  std::vector<wire::MemberPlace> concluded = {};   // for a sabotage: RingSeat::concluded()
+  std::shared_ptr<const std::vector<DomainMessage>> messages = nullptr;  // between domains
+  std::vector<wire::MemberPlace> concluded = {};  // for a sabotage: RingSeat::concluded()
 };
 
 // A training state that is sent: its header, and its parts.

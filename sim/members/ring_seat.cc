@@ -120,13 +120,13 @@ RingSeat::Answer RingSeat::perform(const worker::Mix& effect) {
   return {};
 }
 
-RingSeat::Answer RingSeat::perform(const worker::ExchangeUpdates&) {
-  return worker::UpdatesExchanged{};
-}
-
 RingSeat::Answer RingSeat::perform(const worker::Consolidate& effect) {
   const bool in_phase = worker_.settled() == worker_.generation();
   if (in_phase && worker_.sabotage() == Sabotage::kSaveUnmixed) return worker::Consolidated{};
+  if (!effect.domains.empty()) {
+    consolidate_domains(effect);
+    return {};
+  }
   mix(effect.holders, fmt::format("consolidate {}", worker_.step()), [this] {
     state_.model.updates.clear();
     worker_.around().checks.consolidated(worker_);

@@ -7,8 +7,10 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "sim/members/domain_updates.h"
 #include "sim/members/ring.h"
 #include "sim/model.h"
 #include "trainer/worker/member/effects.h"
@@ -27,8 +29,11 @@ struct MemberModel {
   std::vector<Record> handed;
   std::uint64_t skipped = 0;  // how many of these records the program skipped
   std::shared_ptr<const Ring::Contributions> gathered;
-  bool local = false;           // the step applies this member's records only
-  std::optional<Model> before;  // the model from before it was mixed in this step
+  bool local = false;  // the step applies this member's records only
+  // The model from before it was mixed, or took others' updates, in this step.
+  std::optional<Model> before;
+  std::string domain;                    // of this member, if domains exchange updates
+  std::vector<std::uint32_t> sums_with;  // BeginStep
 };
 
 class RingSeat {
@@ -69,6 +74,17 @@ class RingSeat {
   // The replicas of the group are mixed into this member's; then `done` makes the answer.
   void mix(const Ring::Group& group, const std::string& what, std::function<worker::Input()> done);
   void take(const Model& other);
+  // In ring_updates.cc: updates between domains.
+  struct Updating;
+  using Messages = std::vector<DomainMessage>;
+  using UpdatesDone = std::function<worker::Input(Model next, const std::vector<Record>& gained)>;
+  void exchange_updates(const std::vector<worker::DomainRanks>& domains, bool whole,
+                        std::string what, Model next, UpdatesDone done);
+  void consolidate_domains(const worker::Consolidate& effect);
+  void meet(const std::shared_ptr<Updating>& on, bool across, std::shared_ptr<const Messages> mine);
+  void pass_on(const std::shared_ptr<Updating>& on, std::shared_ptr<const Messages> came);
+  void take_all(Updating& on, const Messages& messages);
+  void check_gained(const std::vector<Record>& gained);
   // Begins to wait for the others; returns the number of the operation, for its answer.
   [[nodiscard]] std::uint64_t wait();
   void answered(std::uint64_t operation, worker::Input input);

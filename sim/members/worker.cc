@@ -172,6 +172,7 @@ Worker::Answer Worker::perform(const worker::StartReading& effect) {
 
 Worker::Answer Worker::perform(const worker::BeginStep& effect) {
   state_.local = effect.local;
+  state_.sums_with = effect.sums_with;
   state_.batch.clear();
   state_.part.clear();
   state_.skipped = 0;
@@ -182,7 +183,8 @@ Worker::Answer Worker::perform(const worker::DropStep&) {
   state_.batch.clear();
   state_.skipped = 0;
   state_.gathered.reset();
-  if (state_.before) state_.model = *std::exchange(state_.before, std::nullopt);
+  auto before = std::exchange(state_.before, std::nullopt);
+  if (before && sabotage_ != Sabotage::kKeepExchange) state_.model = std::move(*before);
   return {};
 }
 
@@ -302,6 +304,10 @@ Worker::Answer Worker::perform(const worker::Apply&) {
     apply_own();
     return worker::Applied{};
   }
+  if (!state_.sums_with.empty()) {
+    apply_domain();
+    return worker::Applied{};
+  }
   for (int times = 0; times < (sabotage_ == Sabotage::kApplyTwice ? 2 : 1); ++times) {
     for (const Contribution& c : *state_.gathered) {
       state_.model.skip(phase().epoch.value, c.skipped);
@@ -319,12 +325,31 @@ void Worker::apply_own() {
   const Contribution& own = seat_.own();
   const Update update{phase().epoch.value, own.records, own.skipped};
   for (std::uint64_t times = 0; times < (sabotage_ == Sabotage::kApplyTwice ? 2 : 1); ++times) {
-    const std::uint64_t in_job =
-        ((generation().value << 24U | step().value) << 8U | member_.worker.index) << 1U | times;
-    state_.model.add(in_job, std::make_shared<const Update>(update));
+    state_.model.add(number_of(member_.worker.index, times),
+                     std::make_shared<const Update>(update));
     for (const Record r : own.records) around_.checks.trained(*this, r);
   }
   state_.gathered.reset();
+}
+
+// The sum of a domain is one update for each of its members, in the same order on all of them.
+void Worker::apply_domain() {
+  for (const std::uint32_t rank : state_.sums_with) {
+    const Contribution& c = state_.gathered->at(rank);
+    if (c.records.empty()) continue;
+    const auto update =
+        std::make_shared<const Update>(Update{phase().epoch.value, c.records, c.skipped});
+    for (std::uint64_t times = 0; times < (sabotage_ == Sabotage::kApplyTwice ? 2 : 1); ++times) {
+      add_update(state_.model, state_.domain, number_of(rank, times), update);
+      for (const Record r : c.records) around_.checks.trained(*this, r);
+    }
+  }
+  state_.gathered.reset();
+}
+
+// The same number for an update of this step on every member.
+std::uint64_t Worker::number_of(std::uint32_t trainer, std::uint64_t times) const {
+  return ((generation().value << 24U | step().value) << 8U | trainer) << 1U | times;
 }
 
 Worker::Answer Worker::perform(const worker::TakePlan& effect) {

@@ -68,6 +68,8 @@ class Worker final : public MachineProgram<worker::MemberMachine, worker::Input,
 
   void break_rule(worker::Effect& effect);  // sabotage
   void apply_own();
+  void apply_domain();
+  [[nodiscard]] std::uint64_t number_of(std::uint32_t trainer, std::uint64_t times) const;
   [[nodiscard]] Answer take_on(const worker::ComputeMicroBatch& effect, std::size_t begin,
                                MonoTime until);
   [[nodiscard]] Answer take_part(const worker::TakePart& effect, MonoTime until);

@@ -222,6 +222,40 @@ TEST(InvariantsTest, RecordsThatAreGivenBackAndInAReplicaAreSeen) {
   expect_seen(Sabotage::kMergeLess, "workers", 20, {"model and ledger"}, Sync::kDsSync);
 }
 
+// ----------------------------------------------------------- domains
+
+TEST(InvariantsTest, NoInvariantFiresAmongDomainsWithoutASabotage) {
+  EXPECT_THAT(broken(Sabotage::kNone, "none", all_or_some(10, 1), {}, Sync::kGaia), IsEmpty());
+  EXPECT_THAT(broken(Sabotage::kNone, "workers", all_or_some(30, 2), {}, Sync::kGaia), IsEmpty());
+  EXPECT_THAT(broken(Sabotage::kNone, "programs", all_or_some(10, 1), {}, Sync::kGaia), IsEmpty());
+  EXPECT_THAT(broken(Sabotage::kNone, "all", all_or_some(30, 2), {}, Sync::kGaia), IsEmpty());
+}
+
+TEST(InvariantsTest, ADomainsUpdateThatIsAppliedTwiceIsSeen) {
+  expect_seen(Sabotage::kApplyTwice, "none", 5, {"exactly once"}, Sync::kGaia);
+}
+
+TEST(InvariantsTest, PartsOfALostDomainThatAreNotWithdrawnAreSeen) {
+  expect_seen(Sabotage::kKeepParts, "workers", 40, {"entire"}, Sync::kGaia);
+}
+
+TEST(InvariantsTest, RecordsCommittedBeforeAWholeExchangeAreInNoModelWhenTheirDomainDies) {
+  expect_seen(Sabotage::kCommitUnmixed, "workers", 100, {"model and ledger"}, Sync::kGaia);
+}
+
+TEST(InvariantsTest, RecordsThatSurvivorsHaveInPartAndCallMergedAreMissedInTheModel) {
+  expect_seen(Sabotage::kMergeAll, "workers", 100, {"model and ledger"}, Sync::kGaia);
+}
+
+TEST(InvariantsTest, ADroppedStepThatKeepsWhatWasExchangedIsSeen) {
+  expect_seen(Sabotage::kKeepExchange, "workers", 100,
+              {"entire", "exactly once", "model and ledger", "equal replicas"}, Sync::kGaia);
+}
+
+TEST(InvariantsTest, ACheckpointOfOneDomainsReplicaLacksRecordsOfOthers) {
+  expect_seen(Sabotage::kSaveUnmixed, "none", 20, {"saved", "exactly once", "entire"}, Sync::kGaia);
+}
+
 // ----------------------------------------------------------- parameter servers
 
 TEST(InvariantsTest, NoInvariantFiresAroundServersWithoutASabotage) {

@@ -297,17 +297,19 @@ TEST(BrokenConsolidation, LeavesEveryBitOfAMemberThatCannotCompleteIt) {
 }
 
 TEST(BrokenMix, IsTakenBackByDiscard) {
-  in_threads(2, [group = std::make_shared<LocalGroup>(2)](std::uint32_t rank) {
-    const auto member = group->member(rank, [&](OperationKind, std::uint64_t) {
-      return rank == 1 ? Fate::kBreaks : Fate::kGoesOn;
+  for (const std::uint64_t at : {0U, 1U, 2U}) {  // the sums of parameters and of both moments
+    in_threads(2, [at, group = std::make_shared<LocalGroup>(2)](std::uint32_t rank) {
+      const auto member = group->member(rank, [&](OperationKind, std::uint64_t number) {
+        return rank == 1 && number == at ? Fate::kBreaks : Fate::kGoesOn;
+      });
+      const auto engine = replica_of(config_of("mlp", "adam"), image_shape());
+      local_step(*engine, *member, images(8, rank), 8);
+      const auto before = bits_of(*engine);
+      EXPECT_EQ(engine->mix(*member).has_value(), rank == 0 && at == 2);
+      engine->discard();
+      EXPECT_EQ(bits_of(*engine), before);
     });
-    const auto engine = replica_of(config_of("mlp", "adagrad"), image_shape());
-    local_step(*engine, *member, images(8, rank), 8);
-    const auto before = bits_of(*engine);
-    EXPECT_EQ(engine->mix(*member).has_value(), rank == 0);
-    engine->discard();
-    EXPECT_EQ(bits_of(*engine), before);
-  });
+  }
 }
 
 TEST(ReplacedState, IsNotUndoneByWhatWasBeforeAMix) {

@@ -36,6 +36,14 @@ std::uint64_t take_front(Holding& holding, std::uint64_t records, F visit) {
   return records;
 }
 
+// How many of these positions are of other domains; `domains` are the positions of each.
+std::uint64_t outside_of(const std::vector<Interval>& domains, DomainNumber own, Interval at) {
+  if (own.value == 0 || own.value > domains.size()) return at.size();
+  const Interval& all = domains[own.value - 1];
+  const Interval both{std::max(at.from, all.from), std::min(at.to, all.to)};
+  return at.size() - (both.empty() ? 0 : both.size());
+}
+
 }  // namespace
 
 Status Accounts::apply(std::string_view record_bytes) {
@@ -62,6 +70,14 @@ Status Accounts::on(const ledger::DeliveryChosen& record) {
   return {};
 }
 
+Status Accounts::on(const ledger::DataPinned& record) {
+  if (!record.pins.are_possible()) {
+    return fail(ErrorKind::kCorrupt, "records are pinned to a domain without a name");
+  }
+  pins_ = record.pins;
+  return {};
+}
+
 Status Accounts::on(const ledger::JobFinished&) {
   finished_ = true;
   for (auto& [epoch, book] : books_) book.closed = true;
@@ -73,12 +89,13 @@ Status Accounts::on(const ledger::PhaseOpened& record) {
     book.closed = true;
     book.by_program.forget_positions();
   }
-  for (auto& [member, holding] : holdings_) holding = {};
+  for (auto& [member, holding] : holdings_) holding = {0, {}, {}, holding.domain};
   training_ = record.kind == PhaseKind::kTrain;
   if (!training_) return {};
   epoch_ = record.epoch.value;
   books_[epoch_].records = record.records != 0 ? record.records : declared_.records;
   books_[epoch_].closed = false;
+  books_[epoch_].domains = domains_of(books_[epoch_].records);
   return {};
 }
 
@@ -93,7 +110,7 @@ Status Accounts::on(const ledger::MemberAdmitted& record) {
   std::erase_if(holdings_, [&record](const auto& holding) {
     return holding.first.worker == record.member.worker;
   });
-  holdings_[record.member];
+  holdings_[record.member].domain = record.domain;
   return {};
 }
 
@@ -114,7 +131,10 @@ Status Accounts::on(const ledger::GenerationSettled& record) {
     ANTDT_RETURN_IF_ERROR(commit(old.member, old.place));
   }
   holdings_.clear();
-  for (const Member& member : record.members) holdings_[member];
+  for (std::size_t i = 0; i < record.members.size(); ++i) {
+    Holding& holding = holdings_[record.members[i]];
+    if (i < record.domains.size()) holding.domain = record.domains[i];
+  }
   return {};
 }
 
@@ -220,6 +240,7 @@ void Accounts::commit_part(Holding& holding, Interval at) {
   const std::vector<SkippedAt> said = holding.skips.take(at);
   if (!training_) return;
   Book& book = books_[epoch_];
+  if (!book.domains.empty()) book.elsewhere += outside_of(book.domains, holding.domain, at);
   std::vector<SkippedAt> skipped;
   for (const SkippedAt& skip : said) {
     for (const Interval first : book.committed.outside(skip.at)) {
@@ -264,6 +285,7 @@ std::vector<EpochAccount> Accounts::epochs() const {
     const std::uint64_t rest = book.records - std::min(book.records, known);
     (book.closed ? account.lost : account.remaining) += rest;
     count_skips(book, account);
+    count_domains(book, account);
     epochs.push_back(account);
   }
   if (declared_.uses_ledger) return epochs;
@@ -293,6 +315,28 @@ void Accounts::count_skips(const Book& book, EpochAccount& account) const {
   for (std::size_t i = 0; i < by_reason.size(); ++i) {
     if (by_reason[i] == 0) continue;
     account.skipped_by_program.push_back({reasons_.all().at(i), by_reason[i]});
+  }
+}
+
+// The stream has the records of each domain behind those of the domain before it.
+std::vector<Interval> Accounts::domains_of(std::uint64_t records) const {
+  std::vector<Interval> positions(pins_.names.size());
+  for (const PinnedRun& run : pins_.first(records).runs) {
+    positions[run.domain.value - 1].to += run.records;
+  }
+  std::uint64_t end = 0;
+  for (Interval& domain : positions) {
+    domain = {end, end + domain.to};
+    end = domain.to;
+  }
+  return positions;
+}
+
+void Accounts::count_domains(const Book& book, EpochAccount& account) const {
+  account.elsewhere = book.elsewhere;
+  for (std::size_t i = 0; i < book.domains.size(); ++i) {
+    account.domains.push_back({pins_.names[i], book.domains[i].size(),
+                               total_size(book.committed.inside(book.domains[i]))});
   }
 }
 
@@ -337,6 +381,7 @@ Accounts Accounts::before_training() const {
   Accounts accounts;
   accounts.declared_ = declared_;
   accounts.delivery_ = delivery_;
+  accounts.pins_ = pins_;
   return accounts;
 }
 

@@ -13,6 +13,9 @@
 //   at-most-once:  these records may be missing in a part of the model; they are committed, and
 //                  count as lost
 //
+// If records are pinned to domains (DataPinned), the accounts compute anew which positions are of
+// which domain, and count what a worker of another domain committed.
+//
 // A record that its holder's program skipped (RecordsSkipped) is skipped if this holder commits it
 // for the first time; else nothing is left of it (program_skips.h). Only under exactly-once: the
 // other promises are made around parameter servers, where no program skips.
@@ -50,6 +53,15 @@ struct EpochAccount {
     std::uint64_t records = 0;
   };
   std::vector<Reason> skipped_by_program = {};
+  // If records are pinned: of each domain, by number.
+  struct Domain {
+    std::string name;
+    std::uint64_t records = 0;
+    std::uint64_t trained = 0;  // committed at least once
+  };
+  std::vector<Domain> domains = {};
+  // Commits of records by a worker of another domain than theirs, which must not be.
+  std::uint64_t elsewhere = 0;
 };
 
 class Accounts {
@@ -80,6 +92,7 @@ class Accounts {
   [[nodiscard]] IntervalSet partial(std::uint32_t epoch) const;
   [[nodiscard]] bool finished() const { return finished_; }
   [[nodiscard]] bool uses_ledger() const { return declared_.uses_ledger; }
+  [[nodiscard]] const Pins& pins() const { return pins_; }
 
  private:
   struct Book {
@@ -90,18 +103,22 @@ class Accounts {
     IntervalSet skipped;  // declared by operators
     EpochSkips by_program;
     IntervalSet partial;
+    std::uint64_t elsewhere = 0;    // see EpochAccount
+    std::vector<Interval> domains;  // the positions of each; computed from the pins
     [[nodiscard]] bool begun() const { return records > 0; }
   };
   struct Holding {
     std::uint64_t place = 0;
     std::vector<Interval> grants;  // grants from `place` on
     HeldSkips skips;
+    DomainNumber domain = {};
   };
   using Holders = std::map<Member, Holding>;
 
   [[nodiscard]] static Status check_epochs(const ledger::JobDeclared& record);
   [[nodiscard]] Status on(const ledger::JobDeclared& record);
   [[nodiscard]] Status on(const ledger::DeliveryChosen& record);
+  [[nodiscard]] Status on(const ledger::DataPinned& record);
   [[nodiscard]] Status on(const ledger::JobFinished& record);
   [[nodiscard]] Status on(const ledger::PhaseOpened& record);
   [[nodiscard]] Status on(const ledger::MemberAdmitted& record);
@@ -121,6 +138,9 @@ class Accounts {
   void commit_part(Holding& holding, Interval at);
   void mark(Interval committed);
   void count_skips(const Book& book, EpochAccount& account) const;
+  // The positions of each domain in an epoch of so many records; the first is domain 1.
+  [[nodiscard]] std::vector<Interval> domains_of(std::uint64_t records) const;
+  void count_domains(const Book& book, EpochAccount& account) const;
   [[nodiscard]] bool skips_are_possible() const;
 
   ledger::JobDeclared declared_;
@@ -129,6 +149,7 @@ class Accounts {
   bool training_ = false;  // whether the open phase is a training phase, of `epoch_`
   std::uint32_t epoch_ = 0;
   SkipReasons reasons_;
+  Pins pins_;
   std::map<std::uint32_t, Book> books_;
   Holders holdings_;
 };

@@ -14,14 +14,18 @@ constexpr std::uint32_t kAccountsFormat = 1;
 constexpr std::uint32_t kFormatWithPartial = 2;
 // Format 3 has all of format 2, and what programs skipped. It is written where one did.
 constexpr std::uint32_t kFormatWithSkips = 3;
+// Format 4 has all of format 3, and to which domains records are pinned.
+constexpr std::uint32_t kFormatWithPins = 4;
 
 }  // namespace
 
 std::string Accounts::image() const {
   Writer out;
   const bool exact = delivery_ == Delivery::kExactlyOnce;
-  const bool skips = !reasons_.all().empty();
-  const std::uint32_t format = skips   ? kFormatWithSkips
+  const bool pinned = !pins_.empty();
+  const bool skips = pinned || !reasons_.all().empty();
+  const std::uint32_t format = pinned  ? kFormatWithPins
+                               : skips ? kFormatWithSkips
                                : exact ? kAccountsFormat
                                        : kFormatWithPartial;
   out(format, declared_.epochs, declared_.records, declared_.uses_ledger, finished_, training_,
@@ -31,14 +35,17 @@ std::string Accounts::image() const {
         book.skipped.intervals());
     if (format != kAccountsFormat) out(book.partial.intervals());
     if (skips) out(book.by_program);
+    if (pinned) out(book.elsewhere);
   }
   out(static_cast<std::uint64_t>(holdings_.size()));
   for (const auto& [member, holding] : holdings_) {
     out(member, holding.place, holding.grants);
     if (skips) out(holding.skips.all());
+    if (pinned) out(holding.domain);
   }
   if (format != kAccountsFormat) out(delivery_);
   if (skips) out(reasons_);
+  if (pinned) out(pins_);
   return out.take();
 }
 
@@ -48,10 +55,11 @@ Result<Accounts> Accounts::restore(std::string_view image) {
   std::uint32_t format = 0;
   in(format);
   const bool exact = format == kAccountsFormat;
-  const bool skips = format == kFormatWithSkips;
+  const bool pinned = format == kFormatWithPins;
+  const bool skips = pinned || format == kFormatWithSkips;
   if (!in.ok() || (!exact && !skips && format != kFormatWithPartial)) {
     return fail(ErrorKind::kCorrupt, "image of the accounts of format {}, this build reads {}",
-                format, kFormatWithSkips);
+                format, kFormatWithPins);
   }
   std::uint64_t books = 0, holdings = 0;
   in(accounts.declared_.epochs, accounts.declared_.records, accounts.declared_.uses_ledger,
@@ -64,6 +72,7 @@ Result<Accounts> Accounts::restore(std::string_view image) {
     in(epoch, book.records, book.closed, committed, again, skipped);
     if (!exact) in(partial);
     if (skips) in(book.by_program);
+    if (pinned) in(book.elsewhere);
     for (const Interval i : committed) book.committed.add(i);
     for (const Interval i : again) book.again.add(i);
     for (const Interval i : skipped) book.skipped.add(i);
@@ -78,12 +87,18 @@ Result<Accounts> Accounts::restore(std::string_view image) {
     std::vector<SkippedAt> said;
     if (skips) in(said);
     for (const SkippedAt& skip : said) holding.skips.add(skip);
+    if (pinned) in(holding.domain);
     accounts.holdings_[member] = std::move(holding);
   }
   if (!exact) in(accounts.delivery_);
   if (skips) in(accounts.reasons_);
-  if (!in.ok() || !in.at_end() || !accounts.skips_are_possible()) {
+  if (pinned) in(accounts.pins_);
+  if (!in.ok() || !in.at_end() || !accounts.skips_are_possible() ||
+      !accounts.pins_.are_possible()) {
     return fail(ErrorKind::kCorrupt, "image of the accounts is damaged ({} bytes)", image.size());
+  }
+  if (pinned) {
+    for (auto& [epoch, book] : accounts.books_) book.domains = accounts.domains_of(book.records);
   }
   return accounts;
 }

@@ -1,5 +1,6 @@
 #include "shard_server/accounts/audit.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "shard_server/ledger/ledger.h"
@@ -9,7 +10,7 @@ namespace {
 
 int exit_code_of(const AuditReport& report) {
   for (const EpochAccount& epoch : report.epochs) {
-    if (!is_kept(report.delivery, epoch.repeated, epoch.lost)) return 1;
+    if (!is_kept(report.delivery, epoch.repeated, epoch.lost) || epoch.elsewhere > 0) return 1;
   }
   if (!report.finished) return 5;
   return report.uses_ledger ? 0 : 6;
@@ -41,11 +42,34 @@ std::string_view verdict_if_broken(Delivery delivery) {
   return "";
 }
 
+bool left_their_domain(const AuditReport& report) {
+  return std::ranges::any_of(report.epochs,
+                             [](const EpochAccount& epoch) { return epoch.elsewhere > 0; });
+}
+
+// For each domain how many of its records were trained, all of them by its own workers unless the
+// last line says otherwise.
+std::string domain_lines(const EpochAccount& epoch) {
+  std::string lines;
+  for (const EpochAccount::Domain& domain : epoch.domains) {
+    lines += fmt::format("epoch {}: domain {}: {} of its {} records trained\n", epoch.epoch,
+                         domain.name, domain.trained, domain.records);
+  }
+  if (epoch.domains.empty()) return lines;
+  return lines + (epoch.elsewhere == 0
+                      ? fmt::format("epoch {}: each by a worker of its domain\n", epoch.epoch)
+                      : fmt::format("epoch {}: {} were trained by a worker of another domain\n",
+                                    epoch.epoch, epoch.elsewhere));
+}
+
 std::string_view verdict(const AuditReport& report) {
   switch (report.exit_code) {
     case 0:
       return verdict_if_kept(report.delivery);
     case 1:
+      if (left_their_domain(report)) {
+        return "broken: records were trained in another domain than the one they are pinned to";
+      }
       return verdict_if_broken(report.delivery);
     case 5:
       return "not finished";
@@ -91,6 +115,7 @@ std::string audit_table(const AuditReport& report) {
       table += fmt::format("epoch {}: the program skipped {}: {}\n", e.epoch, reason.records,
                            reason.text);
     }
+    table += domain_lines(e);
   }
   return table + fmt::format("{}\n", verdict(report));
 }
@@ -111,6 +136,14 @@ std::string audit_json(const AuditReport& report) {
                       {"unaccounted", e.unaccounted},
                       {"remaining", e.remaining},
                       {"skipped_by_program", std::move(reasons)}});
+    if (e.domains.empty()) continue;
+    nlohmann::ordered_json domains = nlohmann::ordered_json::array();
+    for (const EpochAccount::Domain& domain : e.domains) {
+      domains.push_back(
+          {{"name", domain.name}, {"records", domain.records}, {"trained", domain.trained}});
+    }
+    epochs.back()["domains"] = std::move(domains);
+    epochs.back()["elsewhere"] = e.elsewhere;
   }
   nlohmann::ordered_json json = {{"schema", 1},
                                  {"delivery", to_string(report.delivery)},

@@ -26,7 +26,8 @@ struct AuditReport {
 [[nodiscard]] std::string audit_table(const AuditReport& report);
 // {"schema":1,"delivery":…,"finished":…,"exit_code":…,"epochs":[{"epoch","records","once",
 // "repeated","lost","skipped","unaccounted","remaining",
-// "skipped_by_program":[{"reason","records"}]}]}
+// "skipped_by_program":[{"reason","records"}]}]}; if records are pinned to domains, each epoch also
+// has "domains":[{"name","records","trained"}] and "elsewhere".
 [[nodiscard]] std::string audit_json(const AuditReport& report);
 
 }  // namespace antdt::shard_server

@@ -143,6 +143,18 @@ Status keep_sizes(Database& db, std::uint64_t records) {
                         .c_str());
 }
 
+// Records pinned to domains are in another order (read_data_set in step_records.cc).
+Status keep_pins(Database& db, const Pins& pins) {
+  if (pins.empty()) return {};
+  ANTDT_RETURN_IF_ERROR(set(db, "pinned_runs", pins.runs.size()));
+  for (std::size_t i = 0; i < pins.runs.size(); ++i) {
+    const PinnedRun& run = pins.runs[i];
+    ANTDT_RETURN_IF_ERROR(set(db, fmt::format("pinned.{}.records", i).c_str(), run.records));
+    ANTDT_RETURN_IF_ERROR(set(db, fmt::format("pinned.{}.domain", i).c_str(), run.domain.value));
+  }
+  return {};
+}
+
 Status begin_incarnation(Database& db, const DataSet& train, Incarnation incarnation,
                          std::uint64_t most_bytes) {
   ANTDT_RETURN_IF_ERROR(db.execute("BEGIN IMMEDIATE"));
@@ -154,6 +166,7 @@ Status begin_incarnation(Database& db, const DataSet& train, Incarnation incarna
   ANTDT_RETURN_IF_ERROR(set(db, "shuffle", static_cast<std::uint64_t>(train.shuffle)));
   ANTDT_RETURN_IF_ERROR(set(db, "seed", train.seed));
   ANTDT_RETURN_IF_ERROR(set(db, "most_bytes", most_bytes));
+  ANTDT_RETURN_IF_ERROR(keep_pins(db, train.pins));
   return db.execute("COMMIT");
 }
 

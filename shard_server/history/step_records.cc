@@ -51,6 +51,7 @@ class HistoryReader {
   [[nodiscard]] Status check();
   [[nodiscard]] Result<std::uint64_t> meta(const char* key);
   [[nodiscard]] Status read_data_set();
+  [[nodiscard]] Status read_pins();
   [[nodiscard]] Status read_generations();
   // The last run of steps that begins at `step` or before it.
   [[nodiscard]] Result<std::optional<wire::StepRun>> run_of(Generation generation, Step step);
@@ -95,7 +96,23 @@ Status HistoryReader::read_data_set() {
                 train_.shard_records, shuffle);
   }
   train_.shuffle = static_cast<Shuffle>(shuffle);
-  return {};
+  return read_pins();
+}
+
+Status HistoryReader::read_pins() {
+  ANTDT_TRY(const std::uint64_t runs, meta("pinned_runs"));
+  for (std::uint64_t i = 0; i < runs; ++i) {
+    PinnedRun run;
+    ANTDT_TRY(run.records, meta(fmt::format("pinned.{}.records", i).c_str()));
+    ANTDT_TRY(const std::uint64_t domain, meta(fmt::format("pinned.{}.domain", i).c_str()));
+    run.domain.value = static_cast<std::uint32_t>(domain);
+    if (run.records == 0 || run.domain.value == 0) break;
+    train_.pins.runs.push_back(run);
+  }
+  if (train_.pins.runs.size() == runs && (runs == 0 || train_.pins.records() == train_.records)) {
+    return {};
+  }
+  return fail(ErrorKind::kCorrupt, "its {} runs of pinned records cannot be", runs);
 }
 
 Status HistoryReader::read_generations() {

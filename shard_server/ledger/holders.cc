@@ -50,10 +50,13 @@ void Holders::begin_phase() {
   for (auto& [worker, holder] : holders_) reset(holder);
 }
 
-void Holders::admit(const std::vector<Member>& members, Generation generation) {
-  for (const Member& member : members) {
+void Holders::admit(const std::vector<Member>& members, const std::vector<DomainNumber>& domains,
+                    Generation generation) {
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const Member& member = members[i];
     Holder& holder = holders_[member.worker];
     reset(holder);
+    holder.domain = i < domains.size() ? domains[i] : DomainNumber{};
     if (holder.attempt != member.attempt) holder.last = {};
     holder.attempt = member.attempt;
     holder.generation = generation;
@@ -95,7 +98,7 @@ void Holders::answer(WorkerId worker, std::uint64_t place, Answer answer,
   holder.last = std::move(answer);
   for (const Range& range : granted) {
     holder.end += range.at.size();
-    outstanding_ += range.at.size();
+    hold(holder, range.at.size());
     append(holder.grants, range);
   }
 }
@@ -106,7 +109,7 @@ void Holders::commit(Holder& holder, std::uint64_t place) {
   const std::uint64_t more = place - holder.place;
   if (more == 0) return;
   committed_ += more;
-  outstanding_ -= more;
+  release(holder, more);
   holder.place = place;
   take_front(holder, more, [&](const Range& range) { append(holder.recent, range); });
   if (holder.recent.size() > 2 * kRecentRanges) {
@@ -119,7 +122,7 @@ void Holders::uncommit(WorkerId worker, std::uint64_t place) {
   Holder& holder = holders_.at(worker);
   std::uint64_t left = holder.place - place;
   committed_ -= left;
-  outstanding_ += left;
+  hold(holder, left);
   holder.place = place;
   std::vector<Range> backwards;
   while (left > 0) {
@@ -148,7 +151,7 @@ std::vector<Range> Holders::settle_recall(WorkerId worker, std::uint64_t end) {
   holder.recall_pending = false;
   std::uint64_t back = holder.end - end;
   holder.end = end;
-  outstanding_ -= back;
+  release(holder, back);
   std::vector<Range> cut_off;
   while (back > 0) {
     Range& last = holder.grants.back();
@@ -164,7 +167,7 @@ std::vector<Range> Holders::settle_recall(WorkerId worker, std::uint64_t end) {
 std::vector<Range> Holders::take_late(WorkerId worker, std::uint64_t records, bool dropped) {
   Holder& holder = holders_.at(worker);
   holder.end -= records;
-  outstanding_ -= records;
+  release(holder, records);
   if (dropped) committed_ += records;
   if (holder.recall_keep_to > holder.place) {
     holder.recall_keep_to -= std::min(holder.recall_keep_to - holder.place, records);
@@ -176,7 +179,7 @@ std::vector<Range> Holders::take_late(WorkerId worker, std::uint64_t records, bo
 
 std::vector<Range> Holders::take_all(WorkerId worker, bool suspect) {
   Holder& holder = holders_.at(worker);
-  outstanding_ -= holder.outstanding();
+  release(holder, holder.outstanding());
   holder.end = holder.place;
   const std::vector<Range> grants = std::exchange(holder.grants, {});
   if (grants.empty()) return {};
@@ -214,12 +217,28 @@ void Holders::reset(Holder& holder) {
 }
 
 void Holders::count_members() {
-  active_members_ = share_sum_ = 0;
+  for (Sums& sums : sums_) sums.members = sums.step_records = 0;
   for (const auto& [worker, holder] : holders_) {
     if (!holder.active) continue;
-    active_members_ += 1;
-    share_sum_ += holder.step_records;
+    Sums& mine = sums(holder.domain);
+    mine.members += 1;
+    mine.step_records += holder.step_records;
   }
+}
+
+void Holders::hold(const Holder& holder, std::uint64_t records) {
+  outstanding_ += records;
+  sums(holder.domain).outstanding += records;
+}
+
+void Holders::release(const Holder& holder, std::uint64_t records) {
+  outstanding_ -= records;
+  sums(holder.domain).outstanding -= records;
+}
+
+Holders::Sums& Holders::sums(DomainNumber domain) {
+  if (domain.value >= sums_.size()) sums_.resize(domain.value + 1);
+  return sums_[domain.value];
 }
 
 }  // namespace antdt::shard_server

@@ -12,6 +12,7 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "shard_server/ledger/records.h"
+#include "shard_server/pins/pins.h"
 
 namespace antdt::shard_server {
 
@@ -31,6 +32,7 @@ inline constexpr std::size_t kRecentRanges = 32;
 struct Holder {
   Attempt attempt;
   Generation generation;
+  DomainNumber domain;  // the records that it may be granted, if records are pinned
   bool active = false;  // false: the member is lost; it is kept so that its attempt stays fenced
   std::uint64_t place = 0;    // records committed since the phase or the generation began
   std::uint64_t end = 0;      // records granted since then
@@ -53,8 +55,15 @@ class Holders {
   // Records that all holders together have and have not committed.
   [[nodiscard]] std::uint64_t outstanding() const { return outstanding_; }
   [[nodiscard]] std::uint64_t committed() const { return committed_; }
-  [[nodiscard]] std::uint64_t active_members() const { return active_members_; }
-  [[nodiscard]] std::uint64_t share_sum() const { return share_sum_; }  // of all active members
+  // Sums over the active members of one domain. Without pins all members are in domain 0.
+  struct Sums {
+    std::uint64_t outstanding = 0;
+    std::uint64_t members = 0;
+    std::uint64_t step_records = 0;
+  };
+  [[nodiscard]] Sums sums_of(DomainNumber domain) const {
+    return domain.value < sums_.size() ? sums_[domain.value] : Sums{};
+  }
   [[nodiscard]] const std::map<WorkerId, Holder>& all() const { return holders_; }
   // Null where the worker never was a member.
   [[nodiscard]] const Holder* find(WorkerId worker) const;
@@ -63,8 +72,10 @@ class Holders {
 
   // A phase begins: all places and grants begin at 0 and nothing is committed.
   void begin_phase();
-  // These are the members from now on, and they hold nothing.
-  void admit(const std::vector<Member>& members, Generation generation);
+  // These are the members from now on, and they hold nothing. `domains`: of each of them; empty: of
+  // none.
+  void admit(const std::vector<Member>& members, const std::vector<DomainNumber>& domains,
+             Generation generation);
   void deactivate(WorkerId worker);
   void deactivate_all();
   void set_shares(const std::vector<MemberShare>& shares);
@@ -94,14 +105,16 @@ class Holders {
   friend class LedgerImage;
   static void reset(Holder& holder);
   void commit(Holder& holder, std::uint64_t place);
+  void hold(const Holder& holder, std::uint64_t records);
+  void release(const Holder& holder, std::uint64_t records);
   void count_members();
+  [[nodiscard]] Sums& sums(DomainNumber domain);
 
   std::map<WorkerId, Holder> holders_;
   std::uint64_t committed_ = 0;
   // Computed from the holders.
   std::uint64_t outstanding_ = 0;
-  std::uint64_t active_members_ = 0;
-  std::uint64_t share_sum_ = 0;
+  std::vector<Sums> sums_;  // by domain
 };
 
 }  // namespace antdt::shard_server

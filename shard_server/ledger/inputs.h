@@ -35,6 +35,6 @@ struct RecallAnswered {
 
 using Input = std::variant<JobDeclared, JobFinished, PhaseOpened, MemberAdmitted, MemberLost,
                            GenerationSettled, FetchRequested, ProgressReported, SharesPlanned,
-                           RecallAnswered, SkipDeclared, MemberLeft, DeliveryChosen>;
+                           RecallAnswered, SkipDeclared, MemberLeft, DeliveryChosen, DataPinned>;
 
 }  // namespace antdt::shard_server::ledger

@@ -16,10 +16,13 @@ namespace antdt::shard_server::ledger {
 namespace {
 
 constexpr std::uint32_t kRetryMs = 20;
+// Nothing can come for a worker whose domain is done until the phase of the others is over.
+constexpr std::uint32_t kDomainDoneRetryMs = 100;
 
-PhaseNeed phase_need(const LedgerState& state) {
-  const Holders& all = state.holders();
-  return {state.supply().ungranted(), all.outstanding(), all.active_members(), all.share_sum()};
+// What is left for the workers of a domain; without pins, for all workers.
+PhaseNeed phase_need(const LedgerState& state, DomainNumber domain) {
+  const Holders::Sums sums = state.holders().sums_of(domain);
+  return {state.supply().ungranted_in(domain), sums.outstanding, sums.members, sums.step_records};
 }
 MemberNeed member_need(const Holder& holder) {
   return {holder.outstanding(), holder.step_records, holder.hold_records};
@@ -37,13 +40,13 @@ FetchAnswered decide(const LedgerState& state, const FetchRequested& event, cons
   // Computed as if the place were committed and the late records given back already.
   const std::uint64_t goes = event.request.place - holder.place + event.request.late;
   MemberNeed member = member_need(holder);
-  PhaseNeed phase = phase_need(state);
+  PhaseNeed phase = phase_need(state, holder.domain);
   member.held -= goes;
   phase.outstanding -= goes;
   // Records that came too late of this worker go to other workers, as long as any of them holds
   // records and so will ask for more.
   std::optional<WorkerId> but_of;
-  const std::uint64_t kept_for_others = state.supply().late_of(event.member.worker);
+  const std::uint64_t kept_for_others = state.supply().late_of(event.member.worker, holder.domain);
   if (kept_for_others > 0 && phase.outstanding > member.held) {
     but_of = event.member.worker;
     phase.ungranted -= kept_for_others;
@@ -53,14 +56,15 @@ FetchAnswered decide(const LedgerState& state, const FetchRequested& event, cons
   const std::uint64_t size = recalled ? 0 : grant_size(event.request.want, member, phase);
   if (size > 0) {
     answer.status = AnswerStatus::kGranted;
-    answer.granted = state.supply().next(size, but_of);
-  } else if (phase.ungranted == 0 && phase.outstanding == 0 &&
-             (event.request.late == 0 || drops_late)) {
-    answer.status = AnswerStatus::kEnd;
-  } else {
-    answer.status = AnswerStatus::kWait;
-    answer.retry_ms = kRetryMs;
+    answer.granted = state.supply().next(size, holder.domain, but_of);
+    return answer;
   }
+  const bool gives_back = event.request.late > 0 && !drops_late;
+  const bool domain_done = phase.ungranted == 0 && phase.outstanding == 0 && !gives_back;
+  const bool all_done =
+      state.supply().ungranted() == 0 && state.holders().outstanding() == goes && !gives_back;
+  answer.status = all_done ? AnswerStatus::kEnd : AnswerStatus::kWait;
+  if (!all_done) answer.retry_ms = domain_done ? kDomainDoneRetryMs : kRetryMs;
   return answer;
 }
 
@@ -78,10 +82,10 @@ void Ledger::step(const Input& input, MonoTime now, Effects& out) {
 // them.
 void Ledger::check_invariants() const {
   const Supply& supply = state_.supply();
-  ANTDT_CHECK(committed() + outstanding() + supply.returned() <= supply.cursor() &&
-                  supply.cursor() <= records(),
+  ANTDT_CHECK(committed() + outstanding() + supply.returned() <= supply.granted_once() &&
+                  supply.granted_once() <= records(),
               "phase {}: {} records are committed, {} held and {} returned; {} of {} were granted",
-              phase().number, committed(), outstanding(), supply.returned(), supply.cursor(),
+              phase().number, committed(), outstanding(), supply.returned(), supply.granted_once(),
               records());
 }
 
@@ -292,7 +296,7 @@ void Ledger::on(const ProgressReported& event, MonoTime, Effects& out) {
 // -------------------------------------------------------------------- recall
 
 void Ledger::recall_surplus(const Holder& waiting, MonoTime now, Effects& out) {
-  const PhaseNeed phase = phase_need(state_);
+  const PhaseNeed phase = phase_need(state_, waiting.domain);
   const bool needy =
       phase.ungranted == 0 && waiting.outstanding() < fair_need(member_need(waiting), phase);
   // At the end of a phase everybody waits and few hold records to give back. Scanning all holders
@@ -306,7 +310,7 @@ void Ledger::recall_surplus(const Holder& waiting, MonoTime now, Effects& out) {
       if (now - recall_sent_[worker] >= config_.recall_again_after) {
         send_recall(worker, holder, now, out);
       }
-    } else if (needy && &holder != &waiting) {
+    } else if (needy && &holder != &waiting && holder.domain == waiting.domain) {
       const std::uint64_t recall = surplus(member_need(holder), phase);
       if (recall == 0) continue;
       write_down(RecallIssued{{worker, holder.attempt}, holder.recalls + 1, holder.end - recall},

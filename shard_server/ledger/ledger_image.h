@@ -22,11 +22,21 @@ class LedgerImage {
                                                 std::string_view image);
 
  private:
+  // The supply's, of all sections in their order.
+  struct Fields {
+    std::vector<std::uint64_t> cursors;
+    std::vector<Range> returned;
+    std::vector<Interval> skips, left_out;
+  };
+  [[nodiscard]] static Fields fields_of(const Supply& supply);
   [[nodiscard]] static Status read_into(LedgerState& state, std::string_view image);
   static void read_holders(Reader& in, LedgerState& state);
+  [[nodiscard]] static Status fill(Supply& supply, const Fields& fields);
   // Whether some positions are left out that nobody declared as skipped.
   [[nodiscard]] static bool left_out_differs(const LedgerState& state);
   static void open_stream(LedgerState& state, std::uint64_t train_records);
+  // The section from which all of these positions were granted; null if some never were.
+  [[nodiscard]] static const SectionSupply* granted_from(const Supply& supply, Interval at);
   // Whether a repeated request can be answered with the ranges that it got the first time.
   [[nodiscard]] static bool can_be_said_again(const Answer& answer, const LedgerState& state);
   // Computes the fields that follow from others, and checks that the state is possible.

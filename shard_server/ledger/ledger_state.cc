@@ -37,7 +37,7 @@ DataSet LedgerState::data_of(PhaseKind kind, std::uint64_t records) const {
 void LedgerState::apply(const MemberAdmitted& record, Changes& changes) {
   const WorkerId worker = record.member.worker;
   if (holders_.find(worker) != nullptr) give_back_all(worker, true, changes);
-  holders_.admit({record.member}, record.generation);
+  holders_.admit({record.member}, {record.domain}, record.generation);
 }
 
 void LedgerState::apply(const MemberLost& record, Changes& changes) {
@@ -58,7 +58,7 @@ void LedgerState::apply(const GenerationSettled& record, Changes& changes) {
   // The members that are not listed give back everything.
   for (const auto& [worker, holder] : holders_.all()) give_back_all(worker, false, changes);
   holders_.deactivate_all();
-  holders_.admit(record.members, record.generation);
+  holders_.admit(record.members, record.domains, record.generation);
 }
 
 void LedgerState::apply(const FetchAnswered& record, Changes&) {

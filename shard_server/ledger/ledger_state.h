@@ -4,6 +4,7 @@
 // state, and ledger_image.h turns the state into bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -51,6 +52,14 @@ class LedgerState {
     return supply_.ungranted() == 0 && holders_.outstanding() == 0;
   }
   [[nodiscard]] IntervalSet committed_positions() const;
+  // Whether records may be pinned to this domain; 0 is none.
+  [[nodiscard]] bool knows(DomainNumber domain) const {
+    return domain.value <= std::max(train_.pins.names.size(), eval_.pins.names.size());
+  }
+  // Records that are not committed and that only workers of this domain train.
+  [[nodiscard]] std::uint64_t left_in(DomainNumber domain) const {
+    return supply_.ungranted_in(domain) + holders_.sums_of(domain).outstanding;
+  }
   // The merged result of an evaluation phase, as far as it is committed; kept until the next one
   // opens.
   [[nodiscard]] const wire::EvalPartial& evaluation() const { return evaluation_; }
@@ -62,8 +71,9 @@ class LedgerState {
   };
   using Changes = std::vector<GivenBack>;
   // Applying cannot fail, because the records were checked before (record_checks.h).
-  void apply(const ledger::JobDeclared&, Changes&) {}  // these four concern the accounts only
+  void apply(const ledger::JobDeclared&, Changes&) {}  // these concern the accounts only
   void apply(const ledger::DeliveryChosen&, Changes&) {}
+  void apply(const ledger::DataPinned&, Changes&) {}
   void apply(const ledger::JobFinished&, Changes&) {}
   void apply(const ledger::RecordsSkipped&, Changes&) {}
   void apply(const ledger::PhaseOpened& record, Changes& changes);

@@ -62,7 +62,19 @@ Status check_skipped(const LedgerState& state, Member member, std::uint64_t plac
   return {};
 }
 
+Status check_domain(const LedgerState& state, Member member, DomainNumber domain) {
+  if (state.knows(domain)) return {};
+  return fail(ErrorKind::kRefused, "{} is in domain {}, to which no record can be pinned",
+              member.worker, domain);
+}
+
 }  // namespace
+
+Status check(const LedgerState& state, const DataPinned& event) {
+  if (event.pins == state.train().pins.first(event.pins.records())) return {};
+  return fail(ErrorKind::kRefused,
+              "the records are pinned to other domains than those of this job's data");
+}
 
 Status check(const LedgerState& state, const PhaseOpened& event) {
   if (event.phase <= state.phase().number) {
@@ -83,6 +95,7 @@ Status check(const LedgerState& state, const PhaseOpened& event) {
 }
 
 Status check(const LedgerState& state, const MemberAdmitted& event) {
+  ANTDT_RETURN_IF_ERROR(check_domain(state, event.member, event.domain));
   const Holder* found = state.holders().find(event.member.worker);
   if (found == nullptr) return {};
   const Holder& holder = *found;
@@ -114,6 +127,13 @@ Status check(const LedgerState& state, const GenerationSettled& event) {
       return fail(ErrorKind::kRefused, "generation {} cannot settle: {} is of generation {}",
                   event.generation, worker, holder.generation);
     }
+  }
+  if (!event.domains.empty() && event.domains.size() != event.members.size()) {
+    return fail(ErrorKind::kRefused, "generation {} cannot settle: {} members are in {} domains",
+                event.generation, event.members.size(), event.domains.size());
+  }
+  for (std::size_t i = 0; i < event.domains.size(); ++i) {
+    ANTDT_RETURN_IF_ERROR(check_domain(state, event.members[i], event.domains[i]));
   }
   std::set<WorkerId> placed;
   for (const OldPlace& old : event.places) {
@@ -159,7 +179,8 @@ Status check(const LedgerState& state, const FetchRequested& event) {
 
 Status check(const LedgerState& state, const FetchAnswered& record) {
   ANTDT_RETURN_IF_ERROR(check_place(state, record.member, record.place));
-  ANTDT_RETURN_IF_ERROR(state.supply().check_free(record.granted, record.member.worker));
+  const DomainNumber domain = state.holders().all().at(record.member.worker).domain;
+  ANTDT_RETURN_IF_ERROR(state.supply().check_free(record.granted, record.member.worker, domain));
   for (const wire::EvalPartial& partial : record.partials) {
     ANTDT_RETURN_IF_ERROR(check_partial(partial));
   }

@@ -9,11 +9,12 @@
 
 namespace antdt::shard_server {
 
-// These three concern the accounts only.
+// These concern the accounts only.
 inline Status check(const LedgerState&, const ledger::JobDeclared&) { return {}; }
 inline Status check(const LedgerState&, const ledger::DeliveryChosen&) { return {}; }
 inline Status check(const LedgerState&, const ledger::JobFinished&) { return {}; }
 inline Status check(const LedgerState&, const ledger::SharesPlanned&) { return {}; }
+[[nodiscard]] Status check(const LedgerState& state, const ledger::DataPinned& event);
 [[nodiscard]] Status check(const LedgerState& state, const ledger::PhaseOpened& event);
 [[nodiscard]] Status check(const LedgerState& state, const ledger::MemberAdmitted& event);
 [[nodiscard]] Status check(const LedgerState& state, const ledger::MemberLost& event);

@@ -4,6 +4,17 @@
 
 namespace antdt::shard_server {
 
+// Whether a record has a last field that an earlier release did not write. `wanted`: a writer
+// writes it.
+template <class A>
+bool has_more(const A& a, bool wanted) {
+  if constexpr (requires { a.at_end(); }) {
+    return !a.at_end();
+  } else {
+    return wanted;
+  }
+}
+
 template <class A>
 void io(A& a, typename A::template Ref<MemberShare> x) {
   a(x.worker, x.step_records, x.hold_records);
@@ -21,19 +32,20 @@ void io(A& a, typename A::template Ref<ledger::DeliveryChosen> x) {
   a(x.delivery);
 }
 template <class A>
+void io(A& a, typename A::template Ref<ledger::DataPinned> x) {
+  a(x.pins);
+}
+template <class A>
 void io(A&, typename A::template Ref<ledger::JobFinished>) {}
 template <class A>
 void io(A& a, typename A::template Ref<ledger::PhaseOpened> x) {
   a(x.phase, x.kind, x.epoch);
-  if constexpr (requires { a.at_end(); }) {
-    if (!a.at_end()) a(x.records);  // an earlier release did not write it
-  } else {
-    a(x.records);
-  }
+  if (has_more(a, true)) a(x.records);
 }
 template <class A>
 void io(A& a, typename A::template Ref<ledger::MemberAdmitted> x) {
   a(x.member, x.generation);
+  if (has_more(a, x.domain.value != 0)) a(x.domain);
 }
 template <class A>
 void io(A& a, typename A::template Ref<ledger::MemberLost> x) {
@@ -42,6 +54,7 @@ void io(A& a, typename A::template Ref<ledger::MemberLost> x) {
 template <class A>
 void io(A& a, typename A::template Ref<ledger::GenerationSettled> x) {
   a(x.generation, x.places, x.members);
+  if (has_more(a, !x.domains.empty())) a(x.domains);
 }
 template <class A>
 void io(A& a, typename A::template Ref<ledger::FetchAnswered> x) {
@@ -131,6 +144,7 @@ template std::string encode_record(const ledger::MemberLeft&);
 template std::string encode_record(const ledger::DeliveryChosen&);
 template std::string encode_record(const ledger::LateReturned&);
 template std::string encode_record(const ledger::RecordsSkipped&);
+template std::string encode_record(const ledger::DataPinned&);
 
 Result<ledger::Record> decode_record(std::string_view bytes) {
   constexpr std::size_t kKinds = std::variant_size_v<ledger::Record>;

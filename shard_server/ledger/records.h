@@ -14,6 +14,7 @@
 #include "core/wire/shard_messages.h"
 #include "shard_server/ledger/interval_set.h"
 #include "shard_server/ledger/stream.h"
+#include "shard_server/pins/pins.h"
 
 namespace antdt::shard_server {
 
@@ -52,6 +53,12 @@ struct JobDeclared {
   bool uses_ledger = true;    // false: torchrun and exec programs read data by themselves
 };
 
+// To which domains the training records are pinned. It precedes the first PhaseOpened, and again
+// one for which records were added. The ledger is configured with the same; the accounts read it.
+struct DataPinned {
+  Pins pins;
+};
+
 // Follows JobDeclared if the job promises something else than exactly once.
 struct DeliveryChosen {
   Delivery delivery = Delivery::kExactlyOnce;
@@ -76,6 +83,7 @@ struct PhaseOpened {
 struct MemberAdmitted {
   Member member;
   Generation generation;
+  DomainNumber domain = {};  // in which it is, if records are pinned
 };
 
 // Nothing is known to be applied past the last commit, so [committed, end) of the member's grants
@@ -98,6 +106,8 @@ struct GenerationSettled {
   Generation generation;
   std::vector<OldPlace> places;
   std::vector<Member> members;
+  // In which each of them is, if records are pinned; otherwise empty.
+  std::vector<DomainNumber> domains = {};
 };
 
 // One-way. A place that is lower than the known one changes nothing.
@@ -178,7 +188,7 @@ struct LedgerRewound {
 using Record = std::variant<JobDeclared, JobFinished, PhaseOpened, MemberAdmitted, MemberLost,
                             GenerationSettled, FetchAnswered, ProgressReported, SharesPlanned,
                             RecallIssued, RecallSettled, SkipDeclared, LedgerRewound, MemberLeft,
-                            DeliveryChosen, LateReturned, RecordsSkipped>;
+                            DeliveryChosen, LateReturned, RecordsSkipped, DataPinned>;
 
 }  // namespace ledger
 }  // namespace antdt::shard_server

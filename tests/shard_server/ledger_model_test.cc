@@ -17,11 +17,18 @@ namespace {
 constexpr std::uint64_t kRecords = 230;
 constexpr int kWorkers = 4;
 
-LedgerConfig config() {
+// Workers 0 and 1 are in the first domain, and 2 and 3 in the second.
+Pins pinned(const std::vector<PinnedRun>& runs) { return {{"eu", "us"}, runs}; }
+
+LedgerConfig config(bool pins) {
   LedgerConfig config;
   config.train = {kRecords, 20, Shuffle::kFull, 5};
   config.eval = {kRecords / 2, 20, Shuffle::kNone, 5};
   config.retry_limit = 1'000'000;
+  if (!pins) return config;
+  constexpr DomainNumber kEu{1}, kUs{2};
+  config.train.pins = pinned({{70, kEu}, {50, kUs}, {33, kEu}, {77, kUs}});
+  config.eval.pins = pinned({{15, kUs}, {60, kEu}, {40, kUs}});
   return config;
 }
 
@@ -53,7 +60,8 @@ struct Worker {
 
 class Model {
  public:
-  explicit Model(std::uint32_t seed) : random_(seed), recorder_(config()) {
+  Model(std::uint32_t seed, bool pins) : random_(seed), config_(config(pins)), recorder_(config_) {
+    if (pins) step(ledger::DataPinned{config_.train.pins});
     for (int i = 0; i < kWorkers; ++i) {
       workers_.push_back({});
       workers_.back().member = {{'w', static_cast<std::uint32_t>(i)}, Attempt{1}};
@@ -143,11 +151,15 @@ class Model {
     worker.outstanding.reset();
   }
 
+  [[nodiscard]] DomainNumber domain_of(const Worker& worker) const {
+    return DomainNumber{config_.train.pins.empty() ? 0 : 1 + worker.member.worker.index / 2};
+  }
+
   void admit(Worker& worker) {
     worker.joined = true;
     reset(worker);
     worker.generation = generation_;
-    step(ledger::MemberAdmitted{worker.member, generation_});
+    step(ledger::MemberAdmitted{worker.member, generation_, domain_of(worker)});
   }
 
   void lose(Worker& worker) {
@@ -182,6 +194,7 @@ class Model {
       if (!worker.joined) continue;
       worker.generation = generation_.next();
       settled.members.push_back(worker.member);
+      if (!config_.train.pins.empty()) settled.domains.push_back(domain_of(worker));
     }
     ASSERT_FALSE(find_effect<ledger::SendRefusal>(step(settled)));
     generation_ = generation_.next();
@@ -205,7 +218,7 @@ class Model {
     if (random(4) != 0) return;
     step(ledger::SkipDeclared{phase_, at, "bad"});
     const auto& kind = recorder_.ledger().phase();
-    const EpochStream stream(kind.kind == PhaseKind::kTrain ? config().train : config().eval,
+    const EpochStream stream(kind.kind == PhaseKind::kTrain ? config_.train : config_.eval,
                              kind.epoch, kind.kind);
     for (const std::uint64_t record : records_of(stream.pieces(at.from, at.to))) {
       skipped_[record] = true;
@@ -279,9 +292,16 @@ class Model {
     ++late_;
   }
 
+  [[nodiscard]] DomainNumber pinned_to(std::uint64_t record) {
+    const bool trains = recorder_.ledger().phase().kind == PhaseKind::kTrain;
+    const Pins until = (trains ? config_.train : config_.eval).pins.first(record + 1);
+    return until.empty() ? DomainNumber{} : until.runs.back().domain;
+  }
+
   // A record has one holder at most, and none once it is in the model.
   void check_is_free(std::uint64_t record, const Worker& to) {
     ASSERT_EQ(commits_.at(record), 0) << "record " << record;
+    ASSERT_EQ(pinned_to(record), domain_of(to)) << "record " << record;
     for (const Worker& worker : workers_) {
       for (std::uint64_t i = committed_of(worker); i < worker.granted.size(); ++i) {
         ASSERT_NE(worker.granted[i], record)
@@ -378,7 +398,7 @@ class Model {
   void check_positions() {
     const Ledger& ledger = recorder_.ledger();
     const Phase& phase = ledger.phase();
-    const EpochStream stream(phase.kind == PhaseKind::kTrain ? config().train : config().eval,
+    const EpochStream stream(phase.kind == PhaseKind::kTrain ? config_.train : config_.eval,
                              phase.epoch, phase.kind);
     std::vector<int> committed(commits_.size(), 0);
     for (const Interval at : ledger.committed_positions().intervals()) {
@@ -402,6 +422,10 @@ class Model {
     ASSERT_EQ(account.skipped, skipped);
     ASSERT_EQ(account.once, kRecords - skipped);
     ASSERT_EQ(account.repeated + account.lost + account.remaining, 0U);
+    ASSERT_EQ(account.elsewhere, 0U);
+    std::uint64_t trained = 0;
+    for (const EpochAccount::Domain& domain : account.domains) trained += domain.trained;
+    ASSERT_EQ(trained, account.domains.empty() ? 0 : account.once);
   }
 
   void remember_image() {
@@ -416,13 +440,14 @@ class Model {
     ASSERT_EQ(recorder_.replayed().image(), recorder_.ledger().image());
     if (kept_image_.empty()) return;
     ASSERT_EQ(recorder_.replayed(kept_at_).image(), kept_image_);
-    auto restored = Ledger::restore(config(), kept_image_);
+    auto restored = Ledger::restore(config_, kept_image_);
     ASSERT_TRUE(restored) << restored.error().message;
     ASSERT_EQ(recorder_.continued(std::move(*restored), kept_at_).image(),
               recorder_.ledger().image());
   }
 
   std::mt19937 random_;
+  const LedgerConfig config_;
   Recorder recorder_;
   MonoTime now_{};
   Generation generation_{1};
@@ -439,15 +464,16 @@ class Model {
   int late_ = 0;
 };
 
-class LedgerModelTest : public ::testing::TestWithParam<std::uint32_t> {};
+class LedgerModelTest : public ::testing::TestWithParam<std::tuple<std::uint32_t, bool>> {};
 
 TEST_P(LedgerModelTest, EveryRecordHasOneHolderAndIsCommittedOnce) {
+  const auto [group, pins] = GetParam();
   int recalls = 0;
   int late = 0;
   constexpr std::uint32_t kSeeds = antdt::testing::all_or_some(25, 5);
-  for (std::uint32_t seed = GetParam() * 25; seed < GetParam() * 25 + kSeeds; ++seed) {
+  for (std::uint32_t seed = group * 25; seed < group * 25 + kSeeds; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
-    Model model(seed);
+    Model model(seed, pins);
     model.run(300);
     recalls += model.recalls();
     late += model.late();
@@ -457,7 +483,10 @@ TEST_P(LedgerModelTest, EveryRecordHasOneHolderAndIsCommittedOnce) {
   EXPECT_GT(late, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, LedgerModelTest, ::testing::Range(0U, 8U));
+INSTANTIATE_TEST_SUITE_P(Seeds, LedgerModelTest,
+                         ::testing::Combine(::testing::Range(0U, 8U), ::testing::Values(false)));
+INSTANTIATE_TEST_SUITE_P(PinnedSeeds, LedgerModelTest,
+                         ::testing::Combine(::testing::Range(0U, 8U), ::testing::Values(true)));
 
 }  // namespace
 }  // namespace antdt::shard_server

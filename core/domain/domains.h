@@ -16,6 +16,9 @@ struct Domain {
   std::string name;
   std::vector<std::string> hosts;    // names of hosts
   std::vector<std::string> workers;  // ids of workers and servers, wherever they run
+  // If data are pinned: paths and globs of the files that are in it, or ranges of records.
+  std::vector<std::string> data = {};
+  std::string described = {};  // the file that describes its data, if no other host has them
   bool operator==(const Domain&) const = default;
 };
 

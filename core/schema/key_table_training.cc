@@ -25,6 +25,12 @@ const std::vector<Key>& training() {
        "themselves; "
        "0: no evaluation",
        {0, kAny}},
+      {"data.pin",
+       kText,
+       "\"none\"",
+       "domain: only workers of a [[domain]] are given the records of its data",
+       {},
+       {"none", "domain"}},
       {"data.shard_batches", kInteger, "10", "records of a shard, in global batches", {1, 1e6}},
       {"data.shuffle",
        kText,
@@ -226,6 +232,13 @@ const std::vector<Key>& training() {
       {"domain[].workers", kTexts, "[]",
        "ids of workers and parameter servers that are in it wherever they run: domains made up on "
        "one machine"},
+      {"domain[].data", kTexts, "[]",
+       "data.pin: the files of data.paths and eval_paths that are in it, globs allowed; format "
+       "index: its records, as in \"0:5000\", the last one not included"},
+      {"domain[].described", kText, "\"\"",
+       "data.pin: what antdt data index JOB --json wrote on one of its hosts, for training files "
+       "that this "
+       "host does not have; they are no part of data.paths"},
   };
   return keys;
 }

@@ -15,6 +15,7 @@
 #include "core/schema/job_reader.h"
 #include "core/sync_strategy.h"
 #include "launcher/config/rules/drill_checks.h"
+#include "launcher/config/rules/pin_checks.h"
 #include "launcher/config/rules/sync_checks.h"
 #include "launcher/plan/strategies.h"
 #include "launcher/start/own_program.h"
@@ -61,6 +62,7 @@ class Checker {
     shared_steps();
     monitoring();
     check_drills(c_, problems_);
+    check_pins(c_, problems_);
   }
 
  private:

@@ -79,6 +79,7 @@ void fields(Of<DataSection> auto& m, auto&& v) {
   v("eval_labels", m.eval_labels);
   v("records", m.records);
   v("eval_records", m.eval_records);
+  v("pin", m.pin);
   v("shard_batches", m.shard_batches);
   v("shard_records", m.shard_records);
   v("shuffle", m.shuffle);
@@ -174,6 +175,8 @@ void fields(Of<Domain> auto& m, auto&& v) {
   v("name", m.name);
   v("hosts", m.hosts);
   v("workers", m.workers);
+  v("data", m.data);
+  v("described", m.described);
 }
 void fields(Of<EmulatedDevice> auto& m, auto&& v) {
   v("class", m.name);
@@ -354,7 +357,11 @@ Result<JobConfig> config_from_json(const Json& json, bool complete) {
   return config;
 }
 
-std::string to_json(const JobConfig& config) { return config_to_json(config).dump(2) + "\n"; }
+std::string to_json(const JobConfig& config) {
+  Json json = config_to_json(config);
+  if (!config.pins.empty()) json["pins"] = to_json(config.pins);
+  return json.dump(2) + "\n";
+}
 
 Result<JobConfig> from_json(const std::string& text) {
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);

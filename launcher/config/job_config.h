@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/domain/domains.h"
+#include "core/domain/pinned_data.h"
 #include "core/result.h"
 
 namespace antdt::launcher {
@@ -93,6 +94,7 @@ struct DataSection {
   std::vector<std::string> eval_labels;
   std::uint64_t records = 0;  // format index
   std::uint64_t eval_records = 0;
+  std::string pin;  // "none", or "domain": only workers of a domain are given its data
   std::uint64_t shard_batches = 0;
   std::uint64_t shard_records = 0;  // shard_batches * batch.global
   std::string shuffle;              // "full", "shards" or "none"
@@ -266,6 +268,9 @@ struct JobConfig {
   MetricsSection metrics;
   HooksSection hooks;
   std::vector<Injection> inject;
+  // If data are pinned: which are, as they were found. The job daemon fills it in from
+  // RUN/data.json, so that workers are told.
+  PinnedData pins = {};
 };
 
 // Reads `path` and applies `overrides` ("batch.global=512"; a value is TOML, or a bare string).

@@ -89,6 +89,7 @@ Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, const Clock&
   ANTDT_TRY(FileLock lock, FileLock::acquire(lock_path(options)));
   ANTDT_TRY(launcher::JobConfig config, launcher::load_effective(options.run_dir));
   ANTDT_TRY(const DataFound data, load_data_found(options.run_dir));
+  config.pins = data.pins;
   ANTDT_TRY(const auto request, launcher::read_resume_request(options.run_dir));
   ANTDT_TRY(ctl::JobMachineConfig machine_cfg, machine_config(config, data));
   machine_cfg.ledger.run = options.run_dir;

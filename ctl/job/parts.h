@@ -8,12 +8,14 @@
 
 #include "core/crypto/secret.h"
 #include "core/domain/domains.h"
+#include "core/domain/pinned_data.h"
 #include "core/ids.h"
 #include "ctl/control/controller.h"
 #include "ctl/job/group/group.h"
 #include "ctl/job/group/members.h"
 #include "ctl/job/group/ring_group.h"
 #include "ctl/job/group/servers_group.h"
+#include "ctl/job/observers/pin_watch.h"
 #include "ctl/job/observers/run_history.h"
 #include "ctl/job/observers/server_stats.h"
 #include "ctl/job/observers/traffic_totals.h"
@@ -54,6 +56,7 @@ struct JobMachineConfig {
   Domains domains = {};
   // the data's identity that the launching host found, as in RUN/data.json
   wire::DataIdentity data = {};
+  PinnedData pins = {};  // which of the data are pinned to which domains
 };
 
 struct Parts {
@@ -90,6 +93,7 @@ struct Parts {
   ServerStats server_stats;
   RunHistory history;
   VerdictWatch verdicts;
+  PinWatch pins;
   Past past;
   std::string last_note;
 

@@ -138,6 +138,13 @@ void add_waiting(JobReport& r, const Parts& parts) {
     r.waiting_for += parts.membership.waiting_for();
   }
   if (parts.config.spec.servers > 0 && !r.outcome) add_server_count(r, parts);
+  if (parts.config.pins.empty() || r.outcome) return;
+  const Epoch epoch = parts.records.ledger().phase().epoch;
+  const auto domains = pinned_domains(parts.records.ledger());
+  for (const std::string& text :
+       {waiting_text(domains, epoch, parts.config.ledger.run), done_text(domains, epoch)}) {
+    if (!text.empty()) r.waiting_for += (r.waiting_for.empty() ? "" : "; ") + text;
+  }
 }
 
 void add_speed(JobReport& r, const Parts& parts) {

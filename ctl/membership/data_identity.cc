@@ -60,6 +60,27 @@ bool tells_nothing(const wire::DataIdentity& data) {
          data.files.empty();
 }
 
+wire::DataIdentity data_in(const wire::DataIdentity& all, const PinnedData& pins,
+                           std::string_view domain) {
+  if (pins.empty() || all.files.empty()) return all;
+  wire::DataIdentity own = all;
+  own.files.clear();
+  own.fingerprint.clear();
+  own.detail.clear();
+  if (pins.has("train")) own.train_records = pins.records_of("train", domain);
+  if (pins.has("eval")) own.eval_records = pins.records_of("eval", domain);
+  for (const wire::DataFile& file : all.files) {
+    const bool elsewhere =
+        pins.has(file.split) && std::ranges::none_of(pins.parts, [&](const PinnedPart& part) {
+          return part.split == file.split && part.domain == domain &&
+                 (std::ranges::find(part.files, file.path) != part.files.end() ||
+                  std::ranges::find(part.labels, file.path) != part.labels.end());
+        });
+    if (!elsewhere) own.files.push_back(file);
+  }
+  return own;
+}
+
 std::optional<std::string> data_difference(const wire::DataIdentity& expected,
                                            const wire::DataIdentity& found,
                                            const std::string& who) {

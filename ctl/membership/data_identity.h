@@ -8,7 +8,9 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include "core/domain/pinned_data.h"
 #include "core/wire/membership_messages.h"
 
 namespace antdt::ctl {
@@ -19,6 +21,11 @@ namespace antdt::ctl {
 // Whether the identity is empty. A user's program may not know its data; then it is admitted
 // unchecked.
 [[nodiscard]] bool tells_nothing(const wire::DataIdentity& data);
+
+// The identity that a worker of this domain must have: of pinned files only those of the domain.
+// Records without files are known by their number alone, which is the same in every domain.
+[[nodiscard]] wire::DataIdentity data_in(const wire::DataIdentity& all, const PinnedData& pins,
+                                         std::string_view domain);
 
 // How `found` differs from `expected`, the identity in data.json: the first file that differs, with
 // both values. `who` ("w1 on hostb") is the worker that found it. Empty if they agree, or if one of

@@ -90,10 +90,17 @@ const HostState* Hosts::choose(const WorkerProcess& worker, const std::vector<Wo
   };
   for (const HostState& h : hosts_) {
     if (!h.takes_processes() || std::ranges::find(not_on, h.host) != not_on.end()) continue;
-    if (load[h.host] >= h.room) continue;
+    if (load[h.host] >= h.room || !is_in_domain_of(worker, h)) continue;
     if (best == nullptr || rank(h) < rank(*best)) best = &h;
   }
   return best;
+}
+
+bool Hosts::is_in_domain_of(const WorkerProcess& worker, const HostState& host) const {
+  if (domains_.all().empty() || worker.is_server()) return true;
+  const std::string there = domains_.of(worker.place.worker, host.name);
+  const HostState* const last = find(worker.place.host);
+  return last == nullptr ? !there.empty() : there == domains_.of(worker.place.worker, last->name);
 }
 
 std::uint32_t Hosts::room_left(const std::vector<WorkerProcess>& all) const {

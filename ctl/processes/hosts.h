@@ -6,9 +6,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/clock.h"
+#include "core/domain/domains.h"
 #include "ctl/processes/worker_process.h"
 
 namespace antdt::ctl {
@@ -45,6 +47,9 @@ class Hosts {
   static constexpr double kProbation = 3;
   static constexpr double kHalfLifeSeconds = 600;
 
+  // Records are pinned to these domains, so a worker stays in its own, and goes to no host that is
+  // in none. It is in the domain of the host that it was on last.
+  void keep_in(Domains domains) { domains_ = std::move(domains); }
   // `room` counts the workers of this job that run there already.
   void up(const HostState& host);
   void down(const std::string& host);
@@ -77,7 +82,9 @@ class Hosts {
 
  private:
   [[nodiscard]] HostState* find_mutable(const std::string& host);
+  [[nodiscard]] bool is_in_domain_of(const WorkerProcess& worker, const HostState& host) const;
   std::vector<HostState> hosts_;
+  Domains domains_;  // empty: no record is pinned
 };
 
 }  // namespace antdt::ctl

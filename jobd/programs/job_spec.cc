@@ -9,6 +9,14 @@
 namespace antdt::jobd {
 namespace {
 
+shard_server::Pins pins_of(const PinnedData& data, std::string_view split) {
+  shard_server::Pins pins{data.domains, {}};
+  for (const PinnedPart& part : data.parts) {
+    if (part.split == split) pins.add(part.records, part.domain);
+  }
+  return data.has(split) ? pins : shard_server::Pins{};
+}
+
 shard_server::DataSet data_set(const launcher::JobConfig& config, std::uint64_t records) {
   shard_server::DataSet set;
   set.records = records;
@@ -33,6 +41,9 @@ DataFound found_in(const nlohmann::json& json) {
         {file.at("split"), file.at("path"), json_integer<std::uint64_t>(file.at("bytes")),
          json_integer<std::uint64_t>(file.at("records")), file.at("fingerprint")});
   }
+  found.classes = json_integer<std::uint32_t>(json, "classes", 0);
+  found.named_classes = json.value("named_classes", false);
+  found.pins = pinned_data_of(json.value("pins", nlohmann::json()));
   return found;
 }
 
@@ -116,11 +127,14 @@ Result<ctl::ControllerConfig> controller_config(const launcher::JobConfig& confi
 shard_server::DataSet train_set(const launcher::JobConfig& config, const DataFound& data) {
   shard_server::DataSet set = data_set(config, data.train_records);
   set.began_with = data.began_with;
+  set.pins = pins_of(data.pins, "train");
   return set;
 }
 
 shard_server::DataSet eval_set(const launcher::JobConfig& config, const DataFound& data) {
-  return data_set(config, data.eval_records);
+  shard_server::DataSet set = data_set(config, data.eval_records);
+  set.pins = pins_of(data.pins, "eval");
+  return set;
 }
 
 Result<ctl::JobMachineConfig> machine_config(const launcher::JobConfig& config,
@@ -133,6 +147,7 @@ Result<ctl::JobMachineConfig> machine_config(const launcher::JobConfig& config,
   machine.ledger.eval = eval_set(config, data);
   machine.ledger.drops_late = machine.spec.delivery == Delivery::kAtMostOnce;
   machine.data = data;
+  machine.pins = data.pins;
   // Only the number of records is known here. What they are is known to the program, which may have
   // a fingerprint of its own.
   if (config.data.format == "index") machine.data.fingerprint.clear();
@@ -141,6 +156,7 @@ Result<ctl::JobMachineConfig> machine_config(const launcher::JobConfig& config,
     machine.devices.push_back({d.workers, d.host, {d.name, d.max_micro_batch}});
   }
   machine.domains = Domains(config.domain);
+  if (!data.pins.empty()) machine.spec.pinned_to = machine.domains;
   return machine;
 }
 

@@ -50,6 +50,8 @@ Result<std::vector<Column>> read_columns(schema::JobReader& job) {
 
 }  // namespace
 
+const char* name_of(Split split) { return split == Split::kTrain ? "train" : "eval"; }
+
 Result<DataConfig> parse_data_config(const std::string& config_json, Split split) {
   const bool train = split == Split::kTrain;
   DataConfig config;

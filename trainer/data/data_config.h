@@ -40,4 +40,6 @@ struct DataConfig {
 // The error (kUsage) names the key.
 [[nodiscard]] Result<DataConfig> parse_data_config(const std::string& config_json, Split split);
 
+[[nodiscard]] const char* name_of(Split split);
+
 }  // namespace antdt::data

@@ -9,6 +9,7 @@
 #include "trainer/data/data_config.h"
 #include "trainer/data/formats/idx.h"
 #include "trainer/data/index/index_build.h"
+#include "trainer/data/pinned_reader.h"
 #include "trainer/data/text_reader.h"
 
 namespace antdt::data {
@@ -53,8 +54,9 @@ struct Indexes {
   std::optional<Index> own;    // empty for a split without files
 };
 
+// `pins`: the training data may be elsewhere in part, so each split stands by itself.
 Result<Indexes> open_indexes(const std::string& config_json, const DataConfig& config, Split split,
-                             const std::string& cache_dir) {
+                             const std::string& cache_dir, const PinnedData& pins) {
   const std::string directory = cache_dir.empty() ? default_cache_dir() : cache_dir;
   Indexes indexes;
   if (!has_files(config)) return indexes;
@@ -64,7 +66,7 @@ Result<Indexes> open_indexes(const std::string& config_json, const DataConfig& c
                 "\"none\"",
                 config.format);
   }
-  if (split == Split::kEval) {
+  if (split == Split::kEval && pins.empty()) {
     ANTDT_TRY(const DataConfig train, parse_data_config(config_json, Split::kTrain));
     if (has_files(train)) {
       ANTDT_TRY(indexes.train, ensure_index(train, directory, nullptr));
@@ -73,6 +75,25 @@ Result<Indexes> open_indexes(const std::string& config_json, const DataConfig& c
   ANTDT_TRY(indexes.own,
             ensure_index(config, directory, indexes.train ? &*indexes.train : nullptr));
   return indexes;
+}
+
+// A reader over the files that `config` names.
+Result<std::unique_ptr<RecordReader>> open_own(const std::string& config_json,
+                                               const DataConfig& config, Split split,
+                                               const std::string& cache_dir,
+                                               const PinnedData& pins) {
+  ANTDT_TRY(Indexes indexes, open_indexes(config_json, config, split, cache_dir, pins));
+  if (!indexes.own) return std::make_unique<NumbersReader>(0);
+  const IndexMeta& learnt = (indexes.train ? *indexes.train : *indexes.own).meta();
+  const std::uint32_t classes = pins.empty() ? learnt.classes : pins.classes;
+  if (config.format == "idx") return open_idx(*indexes.own, classes);
+  std::unique_ptr<RowFormat> format = make_row_format(config);
+  Labels labels(learnt.class_names, classes);
+  IdMap ids = config.vocabulary
+                  ? IdMap::vocabulary((indexes.train ? *indexes.train : *indexes.own).vocabulary())
+                  : IdMap::hashing(format->fields(), config.hash_buckets);
+  return TextReader::open(std::move(*indexes.own), std::move(format), std::move(labels),
+                          std::move(ids));
 }
 
 }  // namespace
@@ -111,8 +132,9 @@ std::string default_cache_dir() {
 }
 
 Result<DataSummary> build_index(const std::string& config_json, Split split,
-                                const std::string& cache_dir) {
-  ANTDT_TRY(const DataConfig config, parse_data_config(config_json, split));
+                                const std::string& cache_dir, const std::string& domain) {
+  ANTDT_TRY(DataConfig config, parse_data_config(config_json, split));
+  ANTDT_TRY(const PinnedData pins, parse_pinned_data(config_json));
   DataSummary summary;
   if (config.format == "index" && config.records > 0) {
     summary.records = config.records;
@@ -120,19 +142,22 @@ Result<DataSummary> build_index(const std::string& config_json, Split split,
     summary.detail = fmt::format("the numbers below {}", config.records);
     return summary;
   }
-  ANTDT_TRY(const Indexes indexes, open_indexes(config_json, config, split, cache_dir));
+  if (pins.has(name_of(split))) keep_files_of(domain, name_of(split), pins, config);
+  ANTDT_TRY(const Indexes indexes, open_indexes(config_json, config, split, cache_dir, pins));
   if (!indexes.own) return summary;
   const IndexMeta& meta = indexes.own->meta();
   summary.records = meta.records;
   summary.fingerprint = fingerprint_of(meta);
   summary.built_by = meta.built_by;
+  summary.classes = meta.classes;
+  summary.named_classes = !meta.class_names.empty();
   summary.quarantined = meta.quarantined;
   summary.quarantine_file = meta.quarantine_file;
   for (const IndexedFile& file : meta.files) {
     summary.detail += fmt::format("{}{}: {} bytes, xxh3 {}", summary.detail.empty() ? "" : "; ",
                                   file.path, file.bytes, file.fingerprint);
-    summary.files.push_back({split == Split::kTrain ? "train" : "eval", file.path, file.bytes,
-                             file.records, file.fingerprint});
+    summary.files.push_back(
+        {name_of(split), file.path, file.bytes, file.records, file.fingerprint});
   }
   return summary;
 }
@@ -151,20 +176,21 @@ wire::DataIdentity identity_of(const DataSummary& train, const DataSummary& eval
 }
 
 Result<std::unique_ptr<RecordReader>> open_reader(const std::string& config_json, Split split,
-                                                  const std::string& cache_dir) {
-  ANTDT_TRY(const DataConfig config, parse_data_config(config_json, split));
-  if (config.format == "index") return std::make_unique<NumbersReader>(config.records);
-  ANTDT_TRY(Indexes indexes, open_indexes(config_json, config, split, cache_dir));
-  if (!indexes.own) return std::make_unique<NumbersReader>(0);
-  const IndexMeta& learnt = (indexes.train ? *indexes.train : *indexes.own).meta();
-  if (config.format == "idx") return open_idx(*indexes.own, learnt.classes);
-  std::unique_ptr<RowFormat> format = make_row_format(config);
-  Labels labels(learnt.class_names, learnt.classes);
-  IdMap ids = config.vocabulary
-                  ? IdMap::vocabulary((indexes.train ? *indexes.train : *indexes.own).vocabulary())
-                  : IdMap::hashing(format->fields(), config.hash_buckets);
-  return TextReader::open(std::move(*indexes.own), std::move(format), std::move(labels),
-                          std::move(ids));
+                                                  const std::string& cache_dir,
+                                                  const std::string& domain) {
+  ANTDT_TRY(DataConfig config, parse_data_config(config_json, split));
+  ANTDT_TRY(const PinnedData pins, parse_pinned_data(config_json));
+  if (config.format == "index") {
+    auto numbers = std::make_unique<NumbersReader>(config.records);
+    if (!pins.has(name_of(split))) return numbers;
+    return std::make_unique<PinnedReader>(std::move(numbers), pins, name_of(split), domain,
+                                          PinnedReader::Numbers::kOfAll);
+  }
+  if (!pins.has(name_of(split))) return open_own(config_json, config, split, cache_dir, pins);
+  keep_files_of(domain, name_of(split), pins, config);
+  ANTDT_TRY(auto own, open_own(config_json, config, split, cache_dir, pins));
+  return std::make_unique<PinnedReader>(std::move(own), pins, name_of(split), domain,
+                                        PinnedReader::Numbers::kOfDomain);
 }
 
 }  // namespace antdt::data

@@ -74,6 +74,8 @@ struct DataSummary {
   std::vector<wire::DataFile> files;
   // what determines how the files are split into records; empty: there are no files
   std::string built_by;
+  std::uint32_t classes = 0;   // of the labels; 0: there are no files
+  bool named_classes = false;  // the labels are names, numbered in the order of the files
   std::uint64_t quarantined = 0;
   std::string quarantine_file;  // the file with these rows, each with file:line and reason
 };
@@ -84,16 +86,20 @@ struct DataSummary {
 // `config_json` is the job's effective configuration, of which "data" is used. Builds the index
 // unless a valid one is in `cache_dir` (empty: the default); processes that come while it is built
 // wait for it. If the data are missing or malformed, the error (kUsage) has file, line and how to
-// mend it. A split without paths has no records.
+// mend it. A split without paths has no records. If the configuration says which files are pinned
+// to which domains ("pins"), only those of `domain` are read, and the summary is of them.
 [[nodiscard]] Result<DataSummary> build_index(const std::string& config_json, Split split,
-                                              const std::string& cache_dir = "");
+                                              const std::string& cache_dir = "",
+                                              const std::string& domain = "");
 // Both splits as one identity, which the launcher writes to RUN/data.json and a worker sends when
 // it joins.
 [[nodiscard]] wire::DataIdentity identity_of(const DataSummary& train, const DataSummary& eval);
 // A reader over that index, which is built first if it is missing. The evaluation data use the
-// vocabulary and the classes of the training data.
+// vocabulary and the classes of the training data. If files are pinned, records have the numbers
+// that they have among the records of all domains, and those of others cannot be read.
 [[nodiscard]] Result<std::unique_ptr<RecordReader>> open_reader(const std::string& config_json,
                                                                 Split split,
-                                                                const std::string& cache_dir = "");
+                                                                const std::string& cache_dir = "",
+                                                                const std::string& domain = "");
 
 }  // namespace antdt::data

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/domain/pinned_data.h"
+#include "trainer/data/data_config.h"
 #include "trainer/kit/options_json.h"
 #include "trainer/kit/own_reader.h"
 #include "trainer/torch/device/device_engine.h"
@@ -77,10 +79,12 @@ kit::Context Maker::context(const data::DataShape& shape) {
 
 Result<Split> Maker::open(data::Split which) {
   Split split;
-  ANTDT_TRY(split.summary, data::build_index(config_json_, which));
-  if (split.summary.records == 0) return split;
+  ANTDT_TRY(split.summary, data::build_index(config_json_, which, "", domain_));
+  ANTDT_TRY(const PinnedData pins, parse_pinned_data(config_json_));
+  // The records may all be in other domains.
+  if (split.summary.records == 0 && !pins.has(data::name_of(which))) return split;
   if (config_.reader.empty()) {
-    ANTDT_TRY(split.reader, data::open_reader(config_json_, which));
+    ANTDT_TRY(split.reader, data::open_reader(config_json_, which, "", domain_));
   } else {
     ANTDT_TRY(split.reader, own_reader(which, split.summary));
   }

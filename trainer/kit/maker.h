@@ -29,6 +29,8 @@ class Maker {
   [[nodiscard]] static Result<std::unique_ptr<Maker>> of(const Registry& registry,
                                                          const std::string& config_json);
 
+  // Of pinned data only what is pinned to this domain can be read.
+  void in_domain(std::string domain) { domain_ = std::move(domain); }
   [[nodiscard]] const TrainerConfig& config() const { return config_; }
   [[nodiscard]] Result<Split> open(data::Split which);
   // `pace`: the pace of the emulated model.
@@ -59,6 +61,7 @@ class Maker {
 
   const Registry::Impl& registry_;
   const std::string config_json_;
+  std::string domain_;
   const TrainerConfig config_;
   const kit::Options options_;
   const kit::Settings settings_;

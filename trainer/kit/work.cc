@@ -154,6 +154,7 @@ Result<int> work_with_servers(const Worker& worker) {
 Result<int> work(client::Client& client, trainer::TimeAccount& account, const Clock& clock,
                  const std::atomic<bool>& stop, const Registry& registry) {
   ANTDT_TRY(const auto maker, trainer::Maker::of(registry, client.config_json()));
+  maker->in_domain(maker->config().domains.of(client.member().worker, client.host()));
   Worker worker{client, account, clock, stop, *maker, maker->config()};
   ANTDT_TRY(worker.train, maker->open(data::Split::kTrain));
   ANTDT_TRY(worker.eval, maker->open(data::Split::kEval));

@@ -35,6 +35,19 @@ std::string Members::host_name(const std::string& endpoint) const {
   return host == nullptr || host->name.empty() ? endpoint : host->name;
 }
 
+std::string Members::domain_name_of(Member member) const {
+  const WorkerProcess* process = parts_.lifecycle.find(member.worker);
+  const std::string host = process == nullptr ? "" : host_name(process->place.host);
+  return parts_.config.domains.of(member.worker, host);
+}
+
+shard_server::DomainNumber Members::domain_of(Member member) const {
+  const shard_server::LedgerConfig& ledger = parts_.config.ledger;
+  const shard_server::Pins& pins = ledger.train.pins.empty() ? ledger.eval.pins : ledger.train.pins;
+  if (pins.empty()) return {};
+  return pins.number_of(domain_name_of(member));
+}
+
 Monitor::MemberInfo Members::info_of(Member member, std::string host) const {
   Device device = parts_.devices.of(member, host);
   return {member, std::move(host), std::move(device)};

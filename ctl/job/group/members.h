@@ -8,6 +8,7 @@
 #include "core/ids.h"
 #include "ctl/job/job_events.h"
 #include "ctl/monitor/monitor.h"
+#include "shard_server/pins/pins.h"
 
 namespace antdt::ctl::job {
 
@@ -31,6 +32,11 @@ class Members {
 
   // The name of the host at this end point, as people know it.
   [[nodiscard]] std::string host_name(const std::string& endpoint) const;
+  // To which domain the records are pinned that this worker is given; 0: no record is pinned, or
+  // none to its domain.
+  [[nodiscard]] shard_server::DomainNumber domain_of(Member member) const;
+  // The name of the domain that it is in; "": none.
+  [[nodiscard]] std::string domain_name_of(Member member) const;
   [[nodiscard]] Monitor::MemberInfo info_of(Member member, std::string host) const;
 
  private:

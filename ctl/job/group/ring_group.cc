@@ -149,8 +149,10 @@ void RingGroup::on(const membership::EndUnresponsive& silent, Work& work) {
 void RingGroup::on(const membership::SettleGeneration& settled, Work& work) {
   shard_server::ledger::GenerationSettled to_ledger{settled.generation, {}, {}};
   std::vector<Monitor::MemberInfo> group;
+  const bool pinned = !parts_.config.pins.empty();
   for (const ExpectedMember& e : settled.members) {
     to_ledger.members.push_back(e.member);
+    if (pinned) to_ledger.domains.push_back(parts_.members.domain_of(e.member));
     group.push_back(parts_.members.info_of(e.member, e.host));
     group.back().rank = static_cast<std::uint32_t>(group.size() - 1);
   }

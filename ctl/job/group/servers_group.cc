@@ -167,8 +167,13 @@ void ServersGroup::on(const servers::ReportTrouble& trouble, Work& work) {
 }
 
 void ServersGroup::on(const servers::OpenGroup& formed, Work& work) {
-  parts_.records.step(
-      shard_server::ledger::GenerationSettled{formed.generation, {}, formed.workers}, work);
+  shard_server::ledger::GenerationSettled settled{formed.generation, {}, formed.workers};
+  if (!parts_.config.pins.empty()) {
+    for (const Member worker : formed.workers) {
+      settled.domains.push_back(parts_.members.domain_of(worker));
+    }
+  }
+  parts_.records.step(settled, work);
   parts_.times.group_formed(formed.workers, work.now);
   dealt_.clear();
   deal_again(work);
@@ -202,7 +207,9 @@ void ServersGroup::on(const servers::AdmitWorker& admitted, Work& work) {
   const shard_server::Holder* holder = parts_.records.holder_of(worker);
   const bool known = holder != nullptr && holder->active && holder->generation == generation();
   if (!known) {
-    parts_.records.step(shard_server::ledger::MemberAdmitted{worker, generation()}, work);
+    parts_.records.step(shard_server::ledger::MemberAdmitted{worker, generation(),
+                                                             parts_.members.domain_of(worker)},
+                        work);
     work.note("joined", fmt::format("{} (attempt {}) pushes to the servers from now on",
                                     worker.worker, worker.attempt));
   }

@@ -42,8 +42,9 @@ bool Messages::refuse_other_data(Member m, const wire::DataIdentity& data, Work&
   const std::string host = process == nullptr ? "the job daemon's host, where it was started by "
                                                 "hand"
                                               : parts_.members.host_name(process->place.host);
-  const auto difference =
-      data_difference(parts_.config.data, data, fmt::format("{} on {}", m.worker, host));
+  const wire::DataIdentity expected =
+      data_in(parts_.config.data, parts_.config.pins, parts_.members.domain_name_of(m));
+  const auto difference = data_difference(expected, data, fmt::format("{} on {}", m.worker, host));
   if (!difference) return false;
   const std::string reason = fmt::format(
       "the data of {} on {} are not those that the launching host had when the run began, which "
@@ -66,11 +67,14 @@ void Messages::hear(const WorkerSaid& e, const wire::Join& said, Work& work) {
     GroupJoinHeard heard{m, e.generation, said};
     // the files have been compared, and there may be thousands of them
     heard.join.data.files.clear();
+    // Members of other domains have other files.
+    if (!parts_.config.pins.empty()) heard.join.data = {};
     return work.then(std::move(heard));
   }
   const std::uint64_t phase_before = parts_.lifecycle.phase().phase;
   if (parts_.members.add_loose(m)) {
-    parts_.records.step(shard_server::ledger::MemberAdmitted{m, parts_.membership.generation()},
+    parts_.records.step(shard_server::ledger::MemberAdmitted{m, parts_.membership.generation(),
+                                                             parts_.members.domain_of(m)},
                         work);
   }
   work.then(lifecycle::WorkerJoined{m, false});

@@ -20,6 +20,10 @@ void PhaseOrders::open(const wire::PhaseStart& start, Work& work) {
     const bool train = start.what == wire::PhaseKind::kTrain;
     work.note("phase", fmt::format("epoch {}: {} {} records", start.epoch.value + 1,
                                    train ? "training on" : "evaluating on", start.records));
+    const shard_server::Pins& pins = parts_.config.ledger.train.pins;
+    if (train && pins != parts_.records.accounts().pins()) {
+      parts_.records.step(shard_server::ledger::DataPinned{pins}, work);
+    }
     parts_.records.step(
         shard_server::ledger::PhaseOpened{
             start.phase, train ? shard_server::PhaseKind::kTrain : shard_server::PhaseKind::kEval,

@@ -11,8 +11,19 @@ void Watching::on(const TimePassed& /*e*/, Work& work) {
   work.then(lifecycle::TimePassed{});
   parts_.group.tick(work);
   parts_.traced.tick(work);
+  look_at_pins(work);
   work.then(VitalsDue{});
   work.then(DeadlinesDue{});
+}
+
+void Watching::look_at_pins(Work& work) {
+  if (parts_.config.pins.empty() || parts_.ended || parts_.lifecycle.outcome()) return;
+  const shard_server::Ledger& ledger = parts_.records.ledger();
+  const auto domains = pinned_domains(ledger);
+  const auto text =
+      parts_.pins.look(domains, ledger.phase().epoch, parts_.config.ledger.run, work.now);
+  if (text) work.note("domain-waits", *text);
+  if (parts_.pins.changes(all_wait(domains))) expect_steps(work);
 }
 
 void Watching::on(const VitalsDue& /*e*/, Work& work) {
@@ -38,11 +49,13 @@ void Watching::on(const PauseChanged& e, Work& work) {
   expect_steps(work);
 }
 
-// No steps are expected in three cases: while the journal has no room, because nobody gets records
+// No steps are expected in four cases: while the journal has no room, because nobody gets records
 // then; while one member writes the model at the end and the others wait, however long that takes;
-// and during the last checkpoint of a group of servers.
+// during the last checkpoint of a group of servers; and while all records that are left are pinned
+// to domains without workers.
 void Watching::expect_steps(const Work& work) {
-  const bool none = paused_ || !parts_.group.whole() || parts_.group.closing() ||
+  const bool none = paused_ || all_wait(pinned_domains(parts_.records.ledger())) ||
+                    !parts_.group.whole() || parts_.group.closing() ||
                     parts_.lifecycle.phase().what == wire::PhaseKind::kFinish;
   parts_.vitals.expect_steps(none ? std::vector<Member>{} : parts_.group.members(), work.now);
 }

@@ -23,6 +23,9 @@ class Watching {
   void remember_moment(bool ends, Work& work);
 
  private:
+  // If records are pinned: says that a domain waits for workers.
+  void look_at_pins(Work& work);
+
   Parts& parts_;
   bool paused_ = false;
 };

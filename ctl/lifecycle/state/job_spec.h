@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/delivery.h"
+#include "core/domain/domains.h"
 #include "core/job_states.h"
 #include "core/role_protocol.h"
 #include "core/sync_strategy.h"
@@ -37,6 +38,8 @@ struct JobSpec {
   std::uint64_t staleness = 0;
   std::uint32_t server_replicas = 1;  // how many processes form one server
   Delivery delivery = Delivery::kExactlyOnce;
+  // If records are pinned to domains: these. Workers stay in their domain.
+  Domains pinned_to = {};
   [[nodiscard]] std::uint32_t server_processes() const { return servers * server_replicas; }
 };
 

@@ -23,7 +23,9 @@ struct LifeState {
   explicit LifeState(JobSpec s)
       : spec(std::move(s)),
         incidents(spec.budgets, spec.budget_refill),
-        phases({spec.epochs, spec.train_records, spec.eval_records, spec.began_with}) {}
+        phases({spec.epochs, spec.train_records, spec.eval_records, spec.began_with}) {
+    hosts.keep_in(spec.pinned_to);
+  }
 
   JobSpec spec;
   std::vector<WorkerProcess> workers;

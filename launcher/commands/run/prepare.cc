@@ -13,7 +13,9 @@
 #include "jobd/disk/run_journal.h"
 #include "jobd/programs/job_spec.h"
 #include "launcher/commands/run/ask_program.h"
+#include "launcher/commands/run/index_pinned.h"
 #include "launcher/config/cluster.h"
+#include "launcher/config/rules/pin_checks.h"
 #include "launcher/start/own_devices.h"
 #include "launcher/start/paths.h"
 #include "trainer/data/dataset.h"
@@ -83,7 +85,7 @@ void add_lines(const Prepared& prepared, char role, const std::vector<std::size_
 }
 
 // Workers in no domain would hold a replica among themselves, wherever they are.
-Status check_domains(const Prepared& prepared) {
+Status check_replicas_of_domains(const Prepared& prepared) {
   const launcher::JobConfig& config = prepared.config;
   if (by_name<SyncStrategy>(config.trainer.sync) != SyncStrategy::kGaia) return {};
   const Domains domains(config.domain);
@@ -99,6 +101,17 @@ Status check_domains(const Prepared& prepared) {
   return {};
 }
 
+// Whether each domain's data have workers where these were placed.
+Status check_data_of_domains(const Prepared& prepared) {
+  std::vector<std::string> hosts;
+  for (const std::size_t place : prepared.places.workers) {
+    hosts.push_back(prepared.hosts[place].name);
+  }
+  const std::string unfit = launcher::unfit_for_pins(prepared.config, hosts);
+  if (unfit.empty() || hosts.empty()) return {};  // without hosts, workers come by themselves
+  return fail(ErrorKind::kUsage, "{}", unfit);
+}
+
 // Programs, hosts and places.
 Result<Prepared> complete(transport::Context& context, Prepared prepared,
                           const launcher::RunOptions& options) {
@@ -111,7 +124,8 @@ Result<Prepared> complete(transport::Context& context, Prepared prepared,
   ANTDT_TRY(prepared.hosts, find_hosts(context, prepared.config));
   ANTDT_TRY(prepared.places, launcher::place(prepared.hosts, prepared.config.roles));
   prepared.config.roles.worker.count = static_cast<std::uint32_t>(prepared.places.workers.size());
-  ANTDT_RETURN_IF_ERROR(check_domains(prepared));
+  ANTDT_RETURN_IF_ERROR(check_replicas_of_domains(prepared));
+  ANTDT_RETURN_IF_ERROR(check_data_of_domains(prepared));
   return prepared;
 }
 
@@ -167,7 +181,13 @@ std::vector<std::string> placement_lines(const Prepared& prepared) {
 
 Result<std::string> index_data(const launcher::JobConfig& config) {
   data::DataSummary train, eval;
-  if (config.data.format != "none") {
+  PinnedData pins;
+  if (config.data.pin == "domain") {
+    ANTDT_TRY(PinnedIndex found, index_pinned(config));
+    train = std::move(found.train);
+    eval = std::move(found.eval);
+    pins = std::move(found.pins);
+  } else if (config.data.format != "none") {
     const std::string json = launcher::to_json(config);
     ANTDT_TRY(train, data::build_index(json, data::Split::kTrain));
     ANTDT_TRY(eval, data::build_index(json, data::Split::kEval));
@@ -176,6 +196,9 @@ Result<std::string> index_data(const launcher::JobConfig& config) {
   nlohmann::ordered_json found = jobd::to_json(data::identity_of(train, eval));
   found["quarantined"] = train.quarantined + eval.quarantined;
   found["quarantine_files"] = {train.quarantine_file, eval.quarantine_file};
+  found["classes"] = train.classes;
+  found["named_classes"] = train.named_classes;
+  if (!pins.empty()) found["pins"] = to_json(pins);
   return found.dump(2) + "\n";
 }
 

@@ -15,6 +15,7 @@
 #include "launcher/commands/operate/elsewhere.h"
 #include "launcher/commands/run/fetch_back.h"
 #include "launcher/commands/run/grow.h"
+#include "launcher/commands/run/index_pinned.h"
 #include "launcher/commands/run/prepare.h"
 #include "launcher/commands/run/watch_run.h"
 #include "launcher/commands/show/runs.h"
@@ -155,6 +156,7 @@ Result<Grown> check_data(const ResumeOptions& options, const std::string& run_di
   ANTDT_TRY(const jobd::DataFound before, jobd::load_data_found(run_dir));
   ANTDT_TRY(const std::string now_text, index_data(config));
   ANTDT_TRY(const jobd::DataFound now, jobd::data_found(now_text, "what was found now"));
+  ANTDT_RETURN_IF_ERROR(check_pins_kept(before.pins, now.pins));
   const auto difference = ctl::data_difference(before, now, "this host now");
   if (!difference) {
     if (options.grow) {

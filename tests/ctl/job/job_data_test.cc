@@ -202,6 +202,22 @@ TEST(DataIdentity, FilesOfDifferentNumberNameTheOneThatIsMissing) {
               HasSubstr("/d/eval.tsv: w1 on b has 20 records"));
 }
 
+TEST(DataIdentity, AWorkerHasOnlyTheFilesThatArePinnedToItsDomain) {
+  wire::DataIdentity all = data();
+  all.train_records = 150;
+  all.files.insert(all.files.begin() + 1, {"train", "/d/west.tsv", 500, 50, "ee"});
+  const PinnedData pins{
+      {"east", "west"},
+      2,
+      {{"train", "east", 100, {"/d/train.tsv"}}, {"train", "west", 50, {"/d/west.tsv"}}}};
+  EXPECT_FALSE(data_difference(data_in(all, pins, "east"), data(), "w0"));
+  EXPECT_THAT(data_difference(data_in(all, pins, "west"), data(), "w0").value_or(""),
+              HasSubstr("/d/train.tsv"));
+  EXPECT_EQ(data_in(all, pins, "west").train_records, 50U);
+  EXPECT_EQ(data_in(all, pins, "").files.size(), 1U) << "the evaluation is not pinned";
+  EXPECT_EQ(data_in(all, {}, "west").files.size(), 3U);
+}
+
 TEST(DataIdentity, PathsMayDifferFromHostToHost) {
   wire::DataIdentity elsewhere = data();
   elsewhere.files[0].path = "/mnt/train.tsv";

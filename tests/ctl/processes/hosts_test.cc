@@ -44,6 +44,19 @@ TEST_F(HostsTest, ANewOneGoesWhereMostIsFree) {
   EXPECT_EQ(chosen(runs(9, "")), "a");
 }
 
+TEST_F(HostsTest, WhereRecordsArePinnedAWorkerStaysInTheDomainOfItsHost) {
+  hosts.keep_in(Domains({{"east", {"a", "b"}, {}}, {"west", {"c"}, {"w9"}}}));
+  for (const char* name : {"a", "b", "c", "d"}) {
+    hosts.up(host(name, static_cast<std::uint32_t>(name[0] - 'a'), 4));
+  }
+  hosts.down("a:7700");
+  EXPECT_EQ(chosen(runs(0, "a")), "b");
+  hosts.down("b:7700");
+  EXPECT_EQ(chosen(runs(0, "a")), "") << "it waits for a host of the east";
+  EXPECT_EQ(chosen(runs(1, "")), "c") << "d is in no domain";
+  EXPECT_EQ(chosen(runs(9, "c"), 0, {"c:7700"}), "d") << "it is in the west wherever it runs";
+}
+
 TEST_F(HostsTest, FullClosedLostAndForbiddenHostsAreNotChosen) {
   for (const char* name : {"a", "b", "c", "d", "e"}) {
     hosts.up(host(name, static_cast<std::uint32_t>(name[0] - 'a'), 1));

@@ -34,12 +34,20 @@ void Checks::check_data(const Program& who) {
                                            who.member().worker, who.member().attempt, who.host()));
 }
 
+void Checks::check_pin(const Program& who, Record record) {
+  if (shape_.pins.empty() || shape_.pinned_to(record) == shape_.domain_of(who.host())) return;
+  world_.violate("pinned", fmt::format("record {} is pinned to {}, and {} has it on {}", record,
+                                       shape_.pins.name_of(shape_.pinned_to(record)), who.doing(),
+                                       who.host()));
+}
+
 void Checks::gave_up(const ctl::JobMachine* machine, const Program& program) {
   if (machine == nullptr || !machine->lifecycle().is_current(program.member())) return;
   world_.violate("a current member is not refused", program.doing());
 }
 
 void Checks::took(const Worker& worker, Record record) {
+  check_pin(worker, record);
   auto& hands = taken_[{worker.generation(), worker.phase().phase}];
   const auto skips = skips_.find(worker.phase().epoch.value);
   if (skips != skips_.end() && skips->second.contains(record) && skips->second.at(record) &&
@@ -314,12 +322,14 @@ void Checks::check_accounts(const ctl::JobMachine& machine) {
         e.once + e.repeated + e.lost + e.skipped == e.records && e.records == records_of(e.epoch);
     const bool kept =
         is_kept(shape_.delivery, e.repeated, e.lost) && e.repeated + e.lost <= in_part;
-    if (whole && kept && e.skipped <= may_miss + by_program(e) && e.remaining == 0) continue;
-    world_.violate(
-        "accounts",
-        fmt::format("epoch {}: {} once, {} repeated, {} lost, {} remaining, {} skipped "
-                    "of {} that may be",
-                    e.epoch, e.once, e.repeated, e.lost, e.remaining, e.skipped, may_miss));
+    const bool at_home = e.elsewhere == 0 && e.domains.empty() == shape_.pins.empty();
+    if (at_home && whole && kept && e.skipped <= may_miss + by_program(e) && e.remaining == 0)
+      continue;
+    world_.violate("accounts",
+                   fmt::format("epoch {}: {} once, {} repeated, {} lost, {} remaining, {} skipped "
+                               "of {} that may be, {} in another domain",
+                               e.epoch, e.once, e.repeated, e.lost, e.remaining, e.skipped,
+                               may_miss, e.elsewhere));
   }
   if (accounts.epochs().size() != shape_.epochs) {
     world_.violate("accounts", fmt::format("{} epochs", accounts.epochs().size()));

@@ -3,6 +3,7 @@
 //   one hand          at most one worker holds a record: none takes what another
 //                     member of the same generation took, and the ledger's granted,
 //                     returned and untouched records do not overlap
+//   pinned            a worker is given no record that is pinned to another domain
 //   monotone          a committed record stays committed within a lineage
 //   exactly once      a record enters a model once an epoch
 //   equal replicas    members that consolidate their replicas together have the same one
@@ -66,6 +67,7 @@ class Checks {
   void pushed(const PsWorker& worker, std::uint64_t number, const std::vector<Record>& records,
               bool exchange) {
     check_data(worker);
+    for (const Record record : records) check_pin(worker, record);
     servers_.pushed(worker, number, records, exchange);
   }
   void decided(Generation generation, std::uint32_t home, const wire::PsDecision& decision);
@@ -98,6 +100,7 @@ class Checks {
   const std::vector<Record>& order_of(Epoch epoch);
   void check_data(const Program& who);
   void check_entire(const std::string& who, const Model& model);
+  void check_pin(const Program& who, Record record);
   void check_hands(const shard_server::Ledger& ledger);
   void check_monotone(const ctl::JobMachine& machine);
   void check_models(const ctl::JobMachine& machine,

@@ -45,6 +45,7 @@ class Cluster {
   [[nodiscard]] const std::optional<ctl::Outcome>& outcome() const { return daemons_.outcome(); }
 
  private:
+  [[nodiscard]] bool wrong_domains() const { return options_.sabotage == Sabotage::kWrongDomain; }
   [[nodiscard]] Host::Outside outside_of_host();
   [[nodiscard]] Daemon::Outside outside_of_daemon();
   [[nodiscard]] std::shared_ptr<Program> make_program(Host& at, Member member, std::uint32_t pid);

@@ -5,6 +5,8 @@
 #include <set>
 #include <string>
 
+#include "ctl/job/observers/pin_watch.h"
+
 namespace antdt::sim {
 namespace {
 
@@ -339,6 +341,20 @@ void FaultPlan::end() {
   }
   for (const auto& program : on_.hosts.programs()) program->set_slowdown(1);
   on_.daemons.start_after({});
+  if (!shape_.pins.empty()) help_domains();
+}
+
+void FaultPlan::help_domains() {
+  if (on_.daemons.ended()) return;
+  Daemon* const daemon = on_.daemons.newest();
+  if (daemon != nullptr && !on_.daemons.over()) {
+    const auto domains = ctl::pinned_domains(daemon->machine()->ledger());
+    if (std::ranges::any_of(domains, &ctl::PinnedDomain::waits)) {
+      world_.say("operator: resize to {}, because a domain waits", slots_);
+      daemon->feed_soon(ctl::lifecycle::WorkerCountRequested{slots_, "a domain waits"});
+    }
+  }
+  world_.after(seconds(5), [this] { help_domains(); });
 }
 
 }  // namespace antdt::sim

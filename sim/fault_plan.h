@@ -55,6 +55,8 @@ class FaultPlan {
   void fill_the_checkpoints_disk();
   void spoil_a_checkpoint();
   void wish();
+  // If records are pinned: an operator raises the number of workers as long as a domain has none.
+  void help_domains();
   [[nodiscard]] std::shared_ptr<Program> some_program(std::string_view roles = "sw");
 
   World& world_;

@@ -1,5 +1,8 @@
 #include "sim/job_shape.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "sim/hosts/program.h"
 #include "sim/model.h"
 
@@ -102,7 +105,75 @@ void draw_sharing(JobShape& shape, const Options& options) {
   shape.sharing->group = static_cast<std::uint32_t>(rng.between(2, 8));
 }
 
+constexpr std::uint32_t kDomains = 2;  // as many as there are hosts, at least
+constexpr std::uint32_t kMostHosts = 4;
+
+std::string domain_name(std::uint32_t index) { return fmt::format("d{}", index % kDomains); }
+std::string host_name(std::uint32_t index) { return fmt::format("h{}", index); }
+
+// In one of four jobs, if the seed decides, records are pinned to domains: in runs of any length,
+// so that a domain may have much more than another.
+void draw_pins(DrawnJob& job, const Options& options) {
+  JobShape& shape = job.shape;
+  constexpr std::uint64_t kOwn = 0x9195;
+  Rng rng(options.seed ^ kOwn);
+  const bool wanted = rng.chance(0.25);
+  if (options.pinning == Pinning::kNever) return;
+  if (options.pinning == Pinning::kSeedDecides && !wanted) return;
+  for (std::uint32_t i = 0; i < kDomains; ++i) shape.pins.names.push_back(domain_name(i));
+  for (std::uint64_t left = shape.grown_records(); left > 0;) {
+    const std::uint64_t run = std::min<std::uint64_t>(left, rng.between(1, 120));
+    shape.pins.add(run, domain_name(static_cast<std::uint32_t>(rng.below(kDomains))));
+    left -= run;
+  }
+  shape.pins_evaluation = shape.eval_records > 0 && rng.chance(0.5);
+  shape.sharing.reset();  // shared steps would take records to other domains
+  // When nothing fails any more, every host gets workers, each of which has a part of the batch.
+  shape.global_batch += 24;
+}
+
+// As antdt run finds them.
+PinnedData pinned_data(const shard_server::Pins& pins) {
+  PinnedData data;
+  data.domains = pins.names;
+  for (const shard_server::PinnedRun& run : pins.runs) {
+    data.parts.push_back({"train", std::string(pins.name_of(run.domain)), run.records});
+  }
+  return data;
+}
+
+void pin(const JobShape& shape, bool wrong_domains, ctl::JobMachineConfig& config) {
+  config.ledger.train.pins = shape.pins.first(config.ledger.train.records);
+  if (shape.pins.empty()) return;
+  config.pins = pinned_data(config.ledger.train.pins);
+  if (shape.pins_evaluation) {
+    config.ledger.eval.pins = {};
+    config.ledger.eval.pins.names = shape.pins.names;
+    config.ledger.eval.pins.add(shape.eval_records / 2, domain_name(1));
+    config.ledger.eval.pins.add(shape.eval_records - shape.eval_records / 2, domain_name(0));
+  }
+  std::vector<Domain> domains;
+  for (std::uint32_t i = 0; i < kDomains; ++i) domains.push_back({domain_name(i), {}, {}});
+  for (std::uint32_t i = 0; i < kMostHosts; ++i) {
+    domains[(i + (wrong_domains ? 1 : 0)) % kDomains].hosts.push_back(host_name(i));
+  }
+  config.domains = Domains(std::move(domains));
+  config.spec.pinned_to = config.domains;
+}
+
 }  // namespace
+
+shard_server::DomainNumber JobShape::domain_of(std::string_view host) const {
+  for (std::uint32_t i = 0; i < kMostHosts; ++i) {
+    if (host == host_name(i)) return pins.number_of(domain_name(i));
+  }
+  return {};
+}
+
+shard_server::DomainNumber JobShape::pinned_to(std::uint64_t record) const {
+  const shard_server::Pins until = pins.first(record + 1);
+  return until.empty() ? shard_server::DomainNumber{} : until.runs.back().domain;
+}
 
 worker::WorkerConfig JobShape::worker_config(Member member, std::uint32_t pid) const {
   worker::WorkerConfig config;
@@ -135,11 +206,13 @@ DrawnJob draw_job(Rng& rng, const Options& options) {
   draw_mixing(job, options);
   draw_domains(job, options);
   draw_sharing(shape, options);
+  draw_pins(job, options);
   if (options.faults.program_skips) shape.program_skips_one_in = 16;
   return job;
 }
 
-ctl::JobMachineConfig machine_config(const JobShape& shape, std::uint64_t seed) {
+ctl::JobMachineConfig machine_config(const JobShape& shape, std::uint64_t seed,
+                                     bool wrong_domains) {
   Rng rng(seed);
   ctl::JobMachineConfig config;
   config.job = "sim";
@@ -169,15 +242,17 @@ ctl::JobMachineConfig machine_config(const JobShape& shape, std::uint64_t seed) 
   config.secret = crypto::Secret().derive(std::to_string(seed));
   config.hang_after = seconds(10);
   config.data = shape.data();
+  pin(shape, wrong_domains, config);
   return config;
 }
 
-ctl::JobMachineConfig grown_config(const JobShape& shape, std::uint64_t seed) {
-  ctl::JobMachineConfig config = machine_config(shape, seed);
+ctl::JobMachineConfig grown_config(const JobShape& shape, std::uint64_t seed, bool wrong_domains) {
+  ctl::JobMachineConfig config = machine_config(shape, seed, wrong_domains);
   config.spec.train_records = shape.grown_records();
   config.spec.began_with = shape.train_records;
   config.ledger.train.records = shape.grown_records();
   config.ledger.train.began_with = shape.train_records;
+  pin(shape, wrong_domains, config);
   return config;
 }
 

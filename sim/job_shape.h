@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/delivery.h"
@@ -40,6 +41,9 @@ struct JobShape {
   Delivery delivery = Delivery::kExactlyOnce;
   std::optional<worker::sharing::ShareRules> sharing = {};  // members share their steps
   std::uint32_t program_skips_one_in = 0;                   // of the records; 0: of none
+  // Of grown_records() records; empty: they are not pinned. Hosts are in domains in turns.
+  shard_server::Pins pins = {};
+  bool pins_evaluation = false;
   std::string fingerprint = "f";  // of the data that a worker finds on its host
   [[nodiscard]] wire::DataIdentity data() const {
     return {train_records, eval_records, fingerprint, "the data " + fingerprint};
@@ -47,6 +51,10 @@ struct JobShape {
   [[nodiscard]] worker::WorkerConfig worker_config(Member member, std::uint32_t pid) const;
   // How many training records there are once an operator's stop was followed by a resume.
   [[nodiscard]] std::uint64_t grown_records() const { return train_records + train_records / 4; }
+  // In which domain a host is.
+  [[nodiscard]] shard_server::DomainNumber domain_of(std::string_view host) const;
+  // To which domain a training record is pinned; 0: none.
+  [[nodiscard]] shard_server::DomainNumber pinned_to(std::uint64_t record) const;
   [[nodiscard]] std::uint32_t server_processes() const { return servers * replicas; }
 };
 
@@ -57,9 +65,12 @@ struct DrawnJob {
 };
 [[nodiscard]] DrawnJob draw_job(Rng& rng, const Options& options);
 
-// The configuration of its job machine, without the incarnation.
-[[nodiscard]] ctl::JobMachineConfig machine_config(const JobShape& shape, std::uint64_t seed);
+// The configuration of its job machine, without the incarnation. `wrong_domains`: for a sabotage,
+// each host is in the domain of another one.
+[[nodiscard]] ctl::JobMachineConfig machine_config(const JobShape& shape, std::uint64_t seed,
+                                                   bool wrong_domains = false);
 // The same once records were added.
-[[nodiscard]] ctl::JobMachineConfig grown_config(const JobShape& shape, std::uint64_t seed);
+[[nodiscard]] ctl::JobMachineConfig grown_config(const JobShape& shape, std::uint64_t seed,
+                                                 bool wrong_domains = false);
 
 }  // namespace antdt::sim

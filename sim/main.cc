@@ -10,13 +10,14 @@
 namespace {
 
 using antdt::sim::Options;
+using antdt::sim::Pinning;
 using antdt::sim::RunReport;
 using antdt::sim::Sync;
 
 constexpr const char* kUsage =
     "usage: sim-run [--seeds N] [--start S] [--faults none|workers|daemon|agents|disks|store|"
     "operators|messages|programs|data|all] [--sync allreduce|ds-sync|gaia|servers|shadow|any] "
-    "[--trace] [--keep-going] [--transcript FILE]\n";
+    "[--pin never|always|any] [--trace] [--keep-going] [--transcript FILE]\n";
 
 struct Wanted {
   Options options;
@@ -45,8 +46,16 @@ bool set_sync(const std::string& name, Sync& sync) {
   return sync != Sync::kAllReduce || name == "allreduce";
 }
 
+bool set_pinning(const std::string& name, Pinning& pinning) {
+  pinning = name == "always" ? Pinning::kAlways
+            : name == "any"  ? Pinning::kSeedDecides
+                             : Pinning::kNever;
+  return pinning != Pinning::kNever || name == "never";
+}
+
 bool parse(int argc, char** argv, Wanted& wanted) {
   wanted.options.sync = Sync::kAny;
+  wanted.options.pinning = Pinning::kSeedDecides;
   antdt::sim::set_faults("all", wanted.options.faults);
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
@@ -63,6 +72,8 @@ bool parse(int argc, char** argv, Wanted& wanted) {
       wanted.transcript = argv[++i];
     } else if (flag == "--sync" && has_value) {
       if (!set_sync(argv[++i], wanted.options.sync)) return false;
+    } else if (flag == "--pin" && has_value) {
+      if (!set_pinning(argv[++i], wanted.options.pinning)) return false;
     } else if (flag == "--faults" && has_value) {
       if (!antdt::sim::set_faults(argv[++i], wanted.options.faults)) return false;
     } else {

@@ -34,6 +34,7 @@ enum class Sabotage {
   kStayPaused,    // the daemon does not notice that the disk has room again
   kLieAboutData,  // a worker with other data reports the launcher's data
   kSayNoBytes,    // a worker does not report the progress of its checkpoint
+  kWrongDomain,   // the daemon takes a worker for one of another domain
   kComputeTwice,  // a desk of shared steps hands a record to two members
   // Where members mix their replicas:
   kCommitUnmixed,  // a worker commits what the members concluded one step ago, as if all had summed
@@ -59,6 +60,9 @@ enum class Sync {
   kShadow,   // with parameter servers and replicas of the dense parameters (shadow-easgd)
   kAny,      // the seed decides
 };
+
+// Whether records are pinned to domains.
+enum class Pinning { kNever, kAlways, kSeedDecides };
 
 // What can fail: the weight of each kind of fault against the others; 0: never.
 struct Faults {
@@ -100,6 +104,7 @@ struct Options {
   Faults faults;
   Sabotage sabotage = Sabotage::kNone;
   Sync sync = Sync::kAllReduce;
+  Pinning pinning = Pinning::kNever;
   // With parameter servers: no barrier, one process for each server, and a promise of less than
   // exactly once.
   bool weaker_delivery = false;

@@ -20,13 +20,15 @@ using Invariants = std::set<std::string>;
 // The invariants that the runs with seeds 1 to `seeds` broke; the last run is the first that broke
 // one of `expected`.
 Invariants broken(Sabotage sabotage, const char* faults, std::uint64_t seeds,
-                  const Invariants& expected = {}, Sync sync = Sync::kAllReduce) {
+                  const Invariants& expected = {}, Sync sync = Sync::kAllReduce,
+                  Pinning pinning = Pinning::kNever) {
   Invariants found;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     Options options;
     options.seed = seed;
     options.sabotage = sabotage;
     options.sync = sync;
+    options.pinning = pinning;
     options.weaker_delivery = sabotage == Sabotage::kSayLess;  // it is about nothing else
     set_faults(faults, options.faults);
     const RunReport report = run(options);
@@ -39,12 +41,13 @@ Invariants broken(Sabotage sabotage, const char* faults, std::uint64_t seeds,
 // One of the runs breaks one of `expected`. The search is for the build without a sanitizer; with
 // one, the first run reaches the code that matters.
 void expect_seen(Sabotage sabotage, const char* faults, std::uint64_t seeds,
-                 const Invariants& expected, Sync sync = Sync::kAllReduce) {
+                 const Invariants& expected, Sync sync = Sync::kAllReduce,
+                 Pinning pinning = Pinning::kNever) {
   if (kSanitized) {
-    broken(sabotage, faults, 1, expected, sync);
+    broken(sabotage, faults, 1, expected, sync, pinning);
     return;
   }
-  const Invariants found = broken(sabotage, faults, seeds, expected, sync);
+  const Invariants found = broken(sabotage, faults, seeds, expected, sync, pinning);
   EXPECT_TRUE(std::ranges::any_of(found, [&](const auto& i) { return expected.contains(i); }))
       << "seen was " << ::testing::PrintToString(found);
 }
@@ -188,6 +191,19 @@ TEST(InvariantsTest, ACheckpointOfAnotherStepThanItsLedgerIsSeen) {
 }
 
 // ----------------------------------------------------------- replicas that differ
+
+TEST(InvariantsTest, NoInvariantFiresWhereRecordsArePinnedWithoutASabotage) {
+  EXPECT_THAT(broken(Sabotage::kNone, "none", all_or_some(10, 1), {}, Sync::kAny, Pinning::kAlways),
+              IsEmpty());
+  EXPECT_THAT(broken(Sabotage::kNone, "all", all_or_some(40, 2), {}, Sync::kAny, Pinning::kAlways),
+              IsEmpty());
+}
+
+TEST(InvariantsTest, ARecordThatLeavesItsDomainIsSeen) {
+  for (const Sync sync : {Sync::kAllReduce, Sync::kServers}) {
+    expect_seen(Sabotage::kWrongDomain, "none", 5, {"pinned"}, sync, Pinning::kAlways);
+  }
+}
 
 TEST(InvariantsTest, NoInvariantFiresAmongMembersThatMixWithoutASabotage) {
   EXPECT_THAT(broken(Sabotage::kNone, "none", all_or_some(10, 1), {}, Sync::kDsSync), IsEmpty());

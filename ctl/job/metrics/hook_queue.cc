@@ -8,7 +8,7 @@ namespace antdt::ctl {
 namespace {
 
 // docs/operations/metrics.md lists the same, and a test compares.
-constexpr std::array<std::string_view, 25> kKinds{"action",
+constexpr std::array<std::string_view, 26> kKinds{"action",
                                                   "cannot-begin",
                                                   "cannot-move",
                                                   "checkpoint-damaged",
@@ -17,6 +17,7 @@ constexpr std::array<std::string_view, 25> kKinds{"action",
                                                   "copy-failed",
                                                   "disk-answers",
                                                   "disk-stalled",
+                                                  "domain-waits",
                                                   "end",
                                                   "evict",
                                                   "hang",

@@ -33,8 +33,9 @@ void average_changes(const Table& table, std::span<const Arrays> group,
         changes[k] += now[k] - was[k];
       }
     }
-    for (std::size_t k = 0; changed > 0 && k < table.width; ++k) {
-      for (const Arrays& member : group) member[0][begin + k] = before[k] + changes[k] / changed;
+    for (std::size_t k = 0; k < table.width; ++k) {
+      const float change = changed > 0 ? changes[k] / changed : 0;
+      for (const Arrays& member : group) member[0][begin + k] = before[k] + change;
     }
   }
 }

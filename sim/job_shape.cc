@@ -120,7 +120,15 @@ void draw_pins(DrawnJob& job, const Options& options) {
   const bool wanted = rng.chance(0.25);
   if (options.pinning == Pinning::kNever) return;
   if (options.pinning == Pinning::kSeedDecides && !wanted) return;
-  for (std::uint32_t i = 0; i < kDomains; ++i) shape.pins.names.push_back(domain_name(i));
+  // Members that exchange updates by domains (draw_domains) do it by these.
+  shape.domains.clear();
+  for (std::uint32_t i = 0; i < kDomains; ++i) {
+    shape.pins.names.push_back(domain_name(i));
+    shape.domains.push_back({domain_name(i), {}, {}});
+  }
+  for (std::uint32_t i = 0; i < kMostHosts; ++i) {
+    shape.domains[i % kDomains].hosts.push_back(host_name(i));
+  }
   for (std::uint64_t left = shape.grown_records(); left > 0;) {
     const std::uint64_t run = std::min<std::uint64_t>(left, rng.between(1, 120));
     shape.pins.add(run, domain_name(static_cast<std::uint32_t>(rng.below(kDomains))));
@@ -152,11 +160,8 @@ void pin(const JobShape& shape, bool wrong_domains, ctl::JobMachineConfig& confi
     config.ledger.eval.pins.add(shape.eval_records / 2, domain_name(1));
     config.ledger.eval.pins.add(shape.eval_records - shape.eval_records / 2, domain_name(0));
   }
-  std::vector<Domain> domains;
-  for (std::uint32_t i = 0; i < kDomains; ++i) domains.push_back({domain_name(i), {}, {}});
-  for (std::uint32_t i = 0; i < kMostHosts; ++i) {
-    domains[(i + (wrong_domains ? 1 : 0)) % kDomains].hosts.push_back(host_name(i));
-  }
+  std::vector<Domain> domains = shape.domains;
+  if (wrong_domains) std::swap(domains[0].hosts, domains[1].hosts);
   config.domains = Domains(std::move(domains));
   config.spec.pinned_to = config.domains;
 }

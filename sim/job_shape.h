@@ -33,7 +33,7 @@ struct JobShape {
   // Of members whose domains send one another updates: everything in each step that this divides.
   // 0: of no such job.
   std::uint32_t whole_every = 0;
-  std::vector<Domain> domains = {};
+  std::vector<Domain> domains = {};  // of such a job, or of one whose records are pinned
   std::uint64_t staleness = 0;
   std::uint64_t shadow_every = 0;  // with shadow-easgd
   std::uint32_t backups = 0;

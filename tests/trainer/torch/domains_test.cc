@@ -32,7 +32,7 @@ DomainBits all_bits(Engine& engine) {
   for (const auto& part : engine.state_parts()) all.emplace_back(part.begin(), part.end());
   return all;
 }
-std::vector<float> parameters_of(Engine& engine) {
+std::vector<float> domain_parameters(Engine& engine) {
   const auto bits = all_bits(engine)[0];
   std::vector<float> values(bits.size() / sizeof(float));
   std::memcpy(values.data(), bits.data(), bits.size());
@@ -65,7 +65,7 @@ TEST_P(EveryModelsDomains, LearnWhatAllReduceLearnsIfEveryExchangeIsWhole) {
         const LinksOfTest own(collective, kTwoAndTwo);
         const auto sums = domain_engine(with_momentum(GetParam()), shape);
         const auto domains = domain_engine(with_momentum(GetParam()), shape);
-        const auto first = parameters_of(*domains);
+        const auto first = domain_parameters(*domains);
         for (unsigned i = 0; i < 4; ++i) {
           const auto part =
               rows(batch_of(is_image, kRecords, i), shape, begins[rank], begins[rank + 1]);
@@ -78,8 +78,8 @@ TEST_P(EveryModelsDomains, LearnWhatAllReduceLearnsIfEveryExchangeIsWhole) {
         ASSERT_TRUE(domains->consolidate_domains(own.links()));
         if (rank != 3) return;
         start = first;
-        summed = parameters_of(*sums);
-        merged = parameters_of(*domains);
+        summed = domain_parameters(*sums);
+        merged = domain_parameters(*domains);
       },
       with_groups(kLayouts[0]));
   const double trained = distance(start, summed);
@@ -110,7 +110,7 @@ TEST_P(TorchDomains, HaveTheSameBitsInADomainAndEverywhereWhenTheyAreConsolidate
           ASSERT_TRUE(done) << done.error().message;
           step(*engine, own.within(), {images(6, 10 * rank + i)}, 24);
         }
-        auto before = parameters_of(*engine);
+        auto before = domain_parameters(*engine);
         EXPECT_LT(engine->update_sums().sent, engine->update_sums().elements);
         ASSERT_TRUE(engine->consolidate_domains(own.links()));
         const std::lock_guard lock(mutex_);
@@ -139,7 +139,7 @@ TEST_P(TorchDomains, WithdrawWhatALostDomainSentInPart) {
           const Status done = engine->exchange_updates(
               own.links(), {.step = Step{i}, .whole = i == 2, .threshold = 0.02F});
           ASSERT_TRUE(done) << done.error().message;
-          if (i == 2) whole = parameters_of(*engine);
+          if (i == 2) whole = domain_parameters(*engine);
           if (i < 2 || rank == 3) {
             step(*engine, own.within(), {images(6, 10 * rank + i)}, 24);
           } else {
@@ -147,10 +147,10 @@ TEST_P(TorchDomains, WithdrawWhatALostDomainSentInPart) {
           }
         }
         if (rank == 3) return;
-        EXPECT_GT(max_difference(parameters_of(*engine), whole), 1e-3) << "it is here in part";
+        EXPECT_GT(max_difference(domain_parameters(*engine), whole), 1e-3) << "it is here in part";
         const LinksOfTest left(collective, rest);
         ASSERT_TRUE(engine->consolidate_domains(left.links()));
-        EXPECT_LT(max_difference(parameters_of(*engine), whole), 1e-6);
+        EXPECT_LT(max_difference(domain_parameters(*engine), whole), 1e-6);
       },
       with_groups(GetParam()));
 }

@@ -50,7 +50,7 @@ Result<Heads> exchange_heads(const DomainLinks& links, std::span<const std::byte
     // More than the last ones had, because a latency between domains costs more than these bytes.
     const std::uint64_t longest = *std::ranges::max_element(heads.sizes);
     std::size_t& expected = links.expected->bytes;
-    expected = std::max<std::size_t>(longest + longest / 4, expected - expected / 16);
+    expected = std::max<std::size_t>(longest + longest / 4, expected - expected / 64);
   }
   return heads;
 }

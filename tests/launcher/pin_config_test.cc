@@ -13,7 +13,8 @@ using ::testing::HasSubstr;
 
 std::string numbers(const std::string& east, const std::string& west,
                     const std::string& more = "") {
-  return "schema = 1\n[job]\nname = \"j\"\n[roles.worker]\ncount = 4\ncommand = [\"p\"]\n"
+  return "schema = 1\n[job]\nname = \"j\"\n[roles.worker]\ncount = 4\ncommand = "
+         "[\"antdt-trainer\"]\n"
          "[data]\nformat = \"index\"\nrecords = 100\npin = \"domain\"\n[batch]\nglobal = 64\n" +
          more + "[[domain]]\nname = \"east\"\nhosts = [\"a\"]\ndata = " + east +
          "\n[[domain]]\nname = \"west\"\nhosts = [\"b\"]\ndata = " + west + "\n";

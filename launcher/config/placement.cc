@@ -89,7 +89,8 @@ HostResources resources_of(std::string name, const wire::AgentWelcome& welcome) 
   // An agent of an earlier release shares no devices.
   const std::uint32_t sharable = std::max(welcome.devices, welcome.host_devices.sharable);
   return {std::move(name), welcome.cpus, welcome.memory_bytes,
-          welcome.devices, sharable,     gpu_troubles(report::report_of(welcome.host_devices))};
+          welcome.devices, sharable,     gpu_troubles(report::report_of(welcome.host_devices)),
+          welcome.host};
 }
 
 std::string gpu_troubles(const report::HostDevices& devices) {

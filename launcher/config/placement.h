@@ -21,6 +21,7 @@ struct HostResources {
   std::uint32_t gpus = 0;           // that can be leased to one process alone
   std::uint32_t sharable_gpus = 0;  // that can be leased to processes that share them
   std::string gpu_troubles = {};    // why others cannot: lines for messages
+  std::string host_name = {};       // as its agent says it, and [[domain]] names it; "": as `name`
 };
 // The lines of HostResources::gpu_troubles; "" if nothing is wrong.
 [[nodiscard]] std::string gpu_troubles(const report::HostDevices& devices);

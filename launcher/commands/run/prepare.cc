@@ -105,7 +105,8 @@ Status check_replicas_of_domains(const Prepared& prepared) {
 Status check_data_of_domains(const Prepared& prepared) {
   std::vector<std::string> hosts;
   for (const std::size_t place : prepared.places.workers) {
-    hosts.push_back(prepared.hosts[place].name);
+    const launcher::HostResources& host = prepared.hosts[place];
+    hosts.push_back(host.host_name.empty() ? host.name : host.host_name);
   }
   const std::string unfit = launcher::unfit_for_pins(prepared.config, hosts);
   if (unfit.empty() || hosts.empty()) return {};  // without hosts, workers come by themselves

@@ -14,7 +14,7 @@ Cluster::Cluster(World& world, const Options& options)
       faults_(options.faults),
       checks_(world, options.seed, job_.shape),
       clocks_(world, options.faults.clocks),
-      hosts_(world, clocks_, job_.workers + job_.shape.server_processes(), outside_of_host()),
+      hosts_(world, clocks_, job_.processes(), outside_of_host()),
       other_host_(options.faults.other_data ? fmt::format("h{}", options.seed % hosts_.all().size())
                                             : std::string()),
       network_(world, faults_, hosts_),

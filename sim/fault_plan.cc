@@ -350,8 +350,9 @@ void FaultPlan::help_domains() {
   if (daemon != nullptr && !on_.daemons.over()) {
     const auto domains = ctl::pinned_domains(daemon->machine()->ledger());
     if (std::ranges::any_of(domains, &ctl::PinnedDomain::waits)) {
-      world_.say("operator: resize to {}, because a domain waits", slots_);
-      daemon->feed_soon(ctl::lifecycle::WorkerCountRequested{slots_, "a domain waits"});
+      const std::uint32_t count = std::min(slots_, shape_.global_batch);
+      world_.say("operator: resize to {}, because a domain waits", count);
+      daemon->feed_soon(ctl::lifecycle::WorkerCountRequested{count, "a domain waits"});
     }
   }
   world_.after(seconds(5), [this] { help_domains(); });

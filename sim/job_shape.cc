@@ -168,6 +168,11 @@ void pin(const JobShape& shape, bool wrong_domains, ctl::JobMachineConfig& confi
 
 }  // namespace
 
+std::uint32_t DrawnJob::processes() const {
+  const std::uint32_t servers = shape.server_processes();
+  return workers + servers + (shape.pins.empty() ? 0 : kMostHosts * (servers + 1));
+}
+
 shard_server::DomainNumber JobShape::domain_of(std::string_view host) const {
   for (std::uint32_t i = 0; i < kMostHosts; ++i) {
     if (host == host_name(i)) return pins.number_of(domain_name(i));

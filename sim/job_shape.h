@@ -62,6 +62,9 @@ struct DrawnJob {
   JobShape shape;
   std::uint32_t workers = 0;
   std::uint32_t calm = 1;  // faults are this many times further apart
+  // For how many processes the hosts have room. If records are pinned, all servers may be on the
+  // hosts of one domain, and its workers must still find a place there.
+  [[nodiscard]] std::uint32_t processes() const;
 };
 [[nodiscard]] DrawnJob draw_job(Rng& rng, const Options& options);
 

@@ -175,7 +175,7 @@ bool Ledger::write_down_checked(const R& event, Member sender, Effects& out) {
 
 template <class Declaration>
 void Ledger::on(const Declaration& event, MonoTime, Effects& out) {
-  write_down(event, out);
+  write_down_checked(event, {}, out);
 }
 
 void Ledger::on(const PhaseOpened& event, MonoTime, Effects& out) {

@@ -84,30 +84,36 @@ void add_lines(const Prepared& prepared, char role, const std::vector<std::size_
   }
 }
 
+// By worker: the name of its host as [[domain]] names it.
+std::vector<std::string> hosts_of_workers(const Prepared& prepared) {
+  std::vector<std::string> hosts;
+  for (const std::size_t place : prepared.places.workers) {
+    const launcher::HostResources& host = prepared.hosts[place];
+    hosts.push_back(host.host_name.empty() ? host.name : host.host_name);
+  }
+  return hosts;
+}
+
 // Workers in no domain would hold a replica among themselves, wherever they are.
 Status check_replicas_of_domains(const Prepared& prepared) {
   const launcher::JobConfig& config = prepared.config;
   if (by_name<SyncStrategy>(config.trainer.sync) != SyncStrategy::kGaia) return {};
   const Domains domains(config.domain);
-  for (std::uint32_t i = 0; i < prepared.places.workers.size(); ++i) {
+  const std::vector<std::string> hosts = hosts_of_workers(prepared);
+  for (std::uint32_t i = 0; i < hosts.size(); ++i) {
     const WorkerId worker{'w', i};
-    const std::string& host = prepared.hosts[prepared.places.workers[i]].name;
-    if (!domains.of(worker, host).empty()) continue;
+    if (!domains.of(worker, hosts[i]).empty()) continue;
     return fail(ErrorKind::kUsage,
                 "trainer.sync = \"gaia\": {} would run on host {}, which is in no [[domain]]: add "
                 "\"{}\" to the hosts of one, or \"{}\" to its workers",
-                worker, host, host, worker);
+                worker, hosts[i], hosts[i], worker);
   }
   return {};
 }
 
 // Whether each domain's data have workers where these were placed.
 Status check_data_of_domains(const Prepared& prepared) {
-  std::vector<std::string> hosts;
-  for (const std::size_t place : prepared.places.workers) {
-    const launcher::HostResources& host = prepared.hosts[place];
-    hosts.push_back(host.host_name.empty() ? host.name : host.host_name);
-  }
+  const std::vector<std::string> hosts = hosts_of_workers(prepared);
   const std::string unfit = launcher::unfit_for_pins(prepared.config, hosts);
   if (unfit.empty() || hosts.empty()) return {};  // without hosts, workers come by themselves
   return fail(ErrorKind::kUsage, "{}", unfit);

@@ -146,9 +146,11 @@ class Training(KitTest):
         means, variances = [[self.exported(run, f"layers.0.running_{name}") for run in
                              (run_dir, one.dir)] for name in ("mean", "var")]
         print(f"means {means}, variances {variances}", flush=True)
-        for values in (means, variances):
+        # A running mean of steps of 128 records, of which the last ten count most, has a standard
+        # deviation of 0.008, and the killed job's last steps may have other records.
+        for values, delta in ((means, 0.05), (variances, 0.02)):
             for of_three, of_one in zip(*values):
-                self.assertAlmostEqual(of_three, of_one, delta=0.02)
+                self.assertAlmostEqual(of_three, of_one, delta=delta)
         for of_one in variances[1]:
             self.assertAlmostEqual(of_one, 1 / 6, delta=0.06)
         steps = [self.exported(run, "layers.0.num_batches_tracked")[0] for run in (run_dir, one.dir)]

@@ -148,7 +148,9 @@ class GaiaQuality(tally.TallyTest):
             between[sync] = sum(t["sent_bytes"] for t in run.summary["traffic"]["domains"]
                                 if t["from_domain"] != t["to_domain"])
         print(f"accuracy {accuracy}, bytes between domains {between}", flush=True)
-        self.assertGreater(accuracy["gaia"], accuracy["allreduce"] - 0.005)
+        # Of 10,000 digits, two runs of the same job differ by some 0.004. docs/results/gaia.md has
+        # the difference over several seeds; here something would be broken.
+        self.assertGreater(accuracy["gaia"], accuracy["allreduce"] - 0.015)
         self.assertLess(between["gaia"], 0.6 * between["allreduce"])
 
 

@@ -70,6 +70,10 @@ class TallyTest(EndToEnd):
             return found if found and condition(found) else None
         return await_true(holds, seconds, what)
 
+    def await_answer(self, run_dir):
+        """The status, as soon as the job daemon has answered."""
+        return self.await_status(run_dir, lambda s: True, 60, "an answer of the job daemon")
+
     def await_training(self, run_dir, samples=1, seconds=60):
         """The status once `samples` are trained in all, with every worker in the group."""
         return self.await_status(

@@ -27,7 +27,7 @@ class DsSync(tally.TallyTest):
         return done.stdout
 
     def await_more(self, run_dir, records=1000):
-        self.await_training(run_dir, samples=self.status(run_dir)["samples_done"] + records)
+        self.await_training(run_dir, samples=self.await_answer(run_dir)["samples_done"] + records)
 
     def end(self, process, run_dir):
         summary = self.finish(process, run_dir)

@@ -38,7 +38,7 @@ class Gaia(tally.TallyTest):
         return done.stdout
 
     def await_more(self, run_dir, records=1000):
-        self.await_training(run_dir, samples=self.status(run_dir)["samples_done"] + records)
+        self.await_training(run_dir, samples=self.await_answer(run_dir)["samples_done"] + records)
 
     def end(self, process, run_dir):
         summary = self.finish(process, run_dir)
@@ -47,7 +47,7 @@ class Gaia(tally.TallyTest):
         return summary
 
     def pids(self, run_dir, *workers):
-        found = {w["id"]: w["pid"] for w in self.status(run_dir)["workers"]}
+        found = {w["id"]: w["pid"] for w in self.await_answer(run_dir)["workers"]}
         return [found[w] for w in workers]
 
     def await_generation(self, run_dir, after, workers=4):
@@ -79,7 +79,7 @@ class Gaia(tally.TallyTest):
     def test_a_worker_is_killed_and_its_domain_goes_on_with_the_replica(self):
         process, run_dir = self.begin(delay="80ms")
         for worker in ("w1", "w2"):
-            generation = self.status(run_dir)["generation"]
+            generation = self.await_answer(run_dir)["generation"]
             self.kill(*self.pids(run_dir, worker))
             self.await_generation(run_dir, generation)
             self.await_more(run_dir)
@@ -88,7 +88,7 @@ class Gaia(tally.TallyTest):
     def test_a_whole_domain_is_killed_and_its_records_are_trained_again(self):
         process, run_dir = self.begin(delay="100ms")
         for domain in (("w2", "w3"), ("w0", "w1")):
-            generation = self.status(run_dir)["generation"]
+            generation = self.await_answer(run_dir)["generation"]
             for pid in self.pids(run_dir, *domain):
                 self.kill(pid)
             self.await_generation(run_dir, generation)

@@ -50,7 +50,7 @@ class Pinned(server_jobs.ServersTest):
                 {"name": "west", "records": 15_000, "trained": 15_000}])
 
     def pids_of(self, run_dir, *workers):
-        return [w["pid"] for w in self.status(run_dir)["workers"]
+        return [w["pid"] for w in self.await_answer(run_dir)["workers"]
                 if w["id"] in workers and w["pid"]]
 
     def test_lost_workers_and_a_domain_that_loses_all_of_them(self):

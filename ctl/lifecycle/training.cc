@@ -105,29 +105,29 @@ void Training::advance_if_complete() {
   if (!life_.phases.drained() || life_.stopping() || life_.phases.number() >= life_.phases.last())
     return;
   if (life_.image.last_cut > 0) return;  // the last checkpoint of the servers belongs to this phase
+  // The next generation goes on in this phase.
+  if (life_.image.collective && !life_.phases.settled()) return;
+  if (life_.state() == JobState::kTraining && awaits_workers()) return;
+  open_phase(life_.phases.number() + 1);
+}
+
+bool Training::awaits_workers() const {
   if (life_.image.collective) {
-    if (!life_.phases.settled()) return;  // the next generation goes on in this phase
-    if (life_.state() == JobState::kTraining) {
-      // All members must be out of the last collective before the next phase.
-      const auto trains_on = [&](Member member) {
-        return life_.is_current(member) && !life_.phases.is_done(member.worker);
-      };
-      // The members report it one after the other, so the last one is looked at first.
-      const std::vector<Member>& group = life_.phases.group();
-      if (std::any_of(group.rbegin(), group.rend(), trains_on)) return;
-    }
+    // All members must be out of the last collective before the next phase. They report it one
+    // after the other, so the last one is looked at first.
+    const std::vector<Member>& group = life_.phases.group();
+    const auto trains_on = [&](Member member) {
+      return life_.is_current(member) && !life_.phases.is_done(member.worker);
+    };
+    if (std::any_of(group.rbegin(), group.rend(), trains_on)) return true;
   }
-  // A replica that is not done has not exchanged its last steps, which the next phase needs.
-  const auto exchanges = [&](const WorkerProcess& w) {
+  if (life_.spec.sync != SyncStrategy::kShadowEasgd) return false;
+  // A replica that is not done has not exchanged its last steps, which the next phase needs. Who
+  // lives says again that it is done, so nobody is awaited who has died.
+  return std::ranges::any_of(life_.workers, [&](const WorkerProcess& w) {
     return !w.is_server() && w.state == WorkerProcess::kJoined &&
            !life_.phases.is_done(w.place.worker);
-  };
-  const bool replicas = life_.spec.sync == SyncStrategy::kShadowEasgd;
-  if (replicas && life_.state() == JobState::kTraining &&
-      std::ranges::any_of(life_.workers, exchanges)) {
-    return;  // who lives says again that it is done, so nobody is awaited who has died
-  }
-  open_phase(life_.phases.number() + 1);
+  });
 }
 
 void Training::on(const CheckpointRestored& e) {

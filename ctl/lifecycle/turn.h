@@ -79,6 +79,10 @@ class Training : public Subject {
   void order_checkpoint();
   // With each tick: orders a checkpoint if one is due.
   void look_at_checkpoints();
+
+ private:
+  // Whether all records of the phase are trained and a worker still has to end it for itself.
+  [[nodiscard]] bool awaits_workers() const;
 };
 
 // How a job ends: it is stopped or fails, and is over when all processes have left.

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace antdt::ctl {
@@ -69,14 +71,18 @@ wire::DataIdentity data_in(const wire::DataIdentity& all, const PinnedData& pins
   own.detail.clear();
   if (pins.has("train")) own.train_records = pins.records_of("train", domain);
   if (pins.has("eval")) own.eval_records = pins.records_of("eval", domain);
+  // There may be thousands of files.
+  std::set<std::string_view> pinned_splits;
+  std::set<std::pair<std::string_view, std::string_view>> here;  // split and path
+  for (const PinnedPart& part : pins.parts) {
+    pinned_splits.insert(part.split);
+    if (part.domain != domain) continue;
+    for (const std::string& file : part.files) here.emplace(part.split, file);
+    for (const std::string& file : part.labels) here.emplace(part.split, file);
+  }
   for (const wire::DataFile& file : all.files) {
-    const bool elsewhere =
-        pins.has(file.split) && std::ranges::none_of(pins.parts, [&](const PinnedPart& part) {
-          return part.split == file.split && part.domain == domain &&
-                 (std::ranges::find(part.files, file.path) != part.files.end() ||
-                  std::ranges::find(part.labels, file.path) != part.labels.end());
-        });
-    if (!elsewhere) own.files.push_back(file);
+    const bool everywhere = !pinned_splits.contains(file.split);
+    if (everywhere || here.contains({file.split, file.path})) own.files.push_back(file);
   }
   return own;
 }

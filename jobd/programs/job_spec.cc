@@ -9,14 +9,6 @@
 namespace antdt::jobd {
 namespace {
 
-shard_server::Pins pins_of(const PinnedData& data, std::string_view split) {
-  shard_server::Pins pins{data.domains, {}};
-  for (const PinnedPart& part : data.parts) {
-    if (part.split == split) pins.add(part.records, part.domain);
-  }
-  return data.has(split) ? pins : shard_server::Pins{};
-}
-
 shard_server::DataSet data_set(const launcher::JobConfig& config, std::uint64_t records) {
   shard_server::DataSet set;
   set.records = records;
@@ -78,6 +70,14 @@ nlohmann::ordered_json to_json(const wire::DataIdentity& found) {
           {"detail", found.detail},
           {"files", files},
           {"built_by", found.built_by}};
+}
+
+shard_server::Pins pins_of(const PinnedData& data, std::string_view split) {
+  shard_server::Pins pins{data.domains, {}};
+  for (const PinnedPart& part : data.parts) {
+    if (part.split == split) pins.add(part.records, part.domain);
+  }
+  return data.has(split) ? pins : shard_server::Pins{};
 }
 
 Result<ctl::JobSpec> job_spec(const launcher::JobConfig& config, const DataFound& data) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/domain/pinned_data.h"
@@ -14,6 +15,7 @@
 #include "ctl/lifecycle/lifecycle.h"
 #include "launcher/config/job_config.h"
 #include "shard_server/ledger/stream.h"
+#include "shard_server/pins/pins.h"
 
 namespace antdt::jobd {
 
@@ -33,6 +35,9 @@ struct DataFound : wire::DataIdentity {
 [[nodiscard]] Result<ctl::JobSpec> job_spec(const launcher::JobConfig& config,
                                             const DataFound& data);
 [[nodiscard]] Result<ctl::ControllerConfig> controller_config(const launcher::JobConfig& config);
+
+// To which domains the records of a split ("train" or "eval") are pinned; empty: they are not.
+[[nodiscard]] shard_server::Pins pins_of(const PinnedData& data, std::string_view split);
 
 // The training data, and the evaluation data.
 [[nodiscard]] shard_server::DataSet train_set(const launcher::JobConfig& config,

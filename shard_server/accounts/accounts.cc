@@ -74,6 +74,13 @@ Status Accounts::on(const ledger::DataPinned& record) {
   if (!record.pins.are_possible()) {
     return fail(ErrorKind::kCorrupt, "records are pinned to a domain without a name");
   }
+  // What is counted of earlier epochs goes by the domains' numbers.
+  if (pins_ != Pins{} && !record.pins.extend(pins_)) {
+    return fail(ErrorKind::kCorrupt,
+                "records are pinned anew to {} domains, and those of {} domains before are not all "
+                "pinned as they were: the journal contradicts itself",
+                record.pins.names.size(), pins_.names.size());
+  }
   pins_ = record.pins;
   return {};
 }
@@ -335,6 +342,7 @@ std::vector<Interval> Accounts::domains_of(std::uint64_t records) const {
 void Accounts::count_domains(const Book& book, EpochAccount& account) const {
   account.elsewhere = book.elsewhere;
   for (std::size_t i = 0; i < book.domains.size(); ++i) {
+    if (book.domains[i].empty()) continue;  // a domain of later epochs, or of the evaluation
     account.domains.push_back({pins_.names[i], book.domains[i].size(),
                                total_size(book.committed.inside(book.domains[i]))});
   }

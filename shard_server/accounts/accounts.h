@@ -53,7 +53,7 @@ struct EpochAccount {
     std::uint64_t records = 0;
   };
   std::vector<Reason> skipped_by_program = {};
-  // If records are pinned: of each domain, by number.
+  // If records are pinned: of each domain that has some in this epoch, by number.
   struct Domain {
     std::string name;
     std::uint64_t records = 0;

@@ -45,6 +45,16 @@ const Holder* Holders::find_current(Member member, Generation generation) const 
   return current ? holder : nullptr;
 }
 
+Holders::Sums Holders::sums_of_all() const {
+  Sums all;
+  for (const Sums& sums : sums_) {
+    all.outstanding += sums.outstanding;
+    all.members += sums.members;
+    all.step_records += sums.step_records;
+  }
+  return all;
+}
+
 void Holders::begin_phase() {
   committed_ = 0;
   for (auto& [worker, holder] : holders_) reset(holder);

@@ -64,6 +64,7 @@ class Holders {
   [[nodiscard]] Sums sums_of(DomainNumber domain) const {
     return domain.value < sums_.size() ? sums_[domain.value] : Sums{};
   }
+  [[nodiscard]] Sums sums_of_all() const;
   [[nodiscard]] const std::map<WorkerId, Holder>& all() const { return holders_; }
   // Null where the worker never was a member.
   [[nodiscard]] const Holder* find(WorkerId worker) const;

@@ -19,9 +19,10 @@ constexpr std::uint32_t kRetryMs = 20;
 // Nothing can come for a worker whose domain is done until the phase of the others is over.
 constexpr std::uint32_t kDomainDoneRetryMs = 100;
 
-// What is left for the workers of a domain; without pins, for all workers.
+// What is left for the workers of a domain; in a phase whose records are not pinned, for all
+// workers.
 PhaseNeed phase_need(const LedgerState& state, DomainNumber domain) {
-  const Holders::Sums sums = state.holders().sums_of(domain);
+  const Holders::Sums sums = state.sums_for(domain);
   return {state.supply().ungranted_in(domain), sums.outstanding, sums.members, sums.step_records};
 }
 MemberNeed member_need(const Holder& holder) {
@@ -178,6 +179,13 @@ void Ledger::on(const Declaration& event, MonoTime, Effects& out) {
   write_down_checked(event, {}, out);
 }
 
+// A journal may have pins of fewer records, from before the data grew; those of today are written.
+void Ledger::on(const DataPinned& event, MonoTime, Effects& out) {
+  if (event.pins == config_.train.pins) return write_down(event, out);
+  out.emplace_back(SendRefusal{
+      {}, 0, {wire::RefusalCode::kInvalid, "other pins than those of this job's data"}});
+}
+
 void Ledger::on(const PhaseOpened& event, MonoTime, Effects& out) {
   if (!write_down_checked(event, {}, out)) return;
   if (complete()) out.emplace_back(EndPhase{phase().number});  // the phase has no records
@@ -303,6 +311,7 @@ void Ledger::recall_surplus(const Holder& waiting, MonoTime now, Effects& out) {
   // with every fetch would cost the square of their number.
   if (!needy && !may_be_recalled_) return;
   may_be_recalled_ = false;
+  const bool pinned = state_.supply().is_pinned();
   for (const auto& [worker, holder] : holders()) {
     if (!holder.active) continue;
     may_be_recalled_ = may_be_recalled_ || holder.recall_pending;
@@ -310,7 +319,7 @@ void Ledger::recall_surplus(const Holder& waiting, MonoTime now, Effects& out) {
       if (now - recall_sent_[worker] >= config_.recall_again_after) {
         send_recall(worker, holder, now, out);
       }
-    } else if (needy && &holder != &waiting && holder.domain == waiting.domain) {
+    } else if (needy && &holder != &waiting && (!pinned || holder.domain == waiting.domain)) {
       const std::uint64_t recall = surplus(member_need(holder), phase);
       if (recall == 0) continue;
       write_down(RecallIssued{{worker, holder.attempt}, holder.recalls + 1, holder.end - recall},

@@ -114,16 +114,15 @@ class Ledger {
   [[nodiscard]] std::uint64_t committed() const { return state_.holders().committed(); }
   [[nodiscard]] std::uint64_t outstanding() const { return state_.holders().outstanding(); }
   [[nodiscard]] std::uint64_t ungranted() const { return state_.supply().ungranted(); }
-  // Of the records that are pinned to this domain: how many are not committed, nor skipped.
+  // Of the records that workers of this domain are given: how many are not committed, nor skipped.
   [[nodiscard]] std::uint64_t left_in(DomainNumber domain) const { return state_.left_in(domain); }
   // How many active members are given the records of this domain.
   [[nodiscard]] std::uint64_t members_in(DomainNumber domain) const {
-    return state_.holders().sums_of(domain).members;
+    return state_.sums_for(domain).members;
   }
   // "" for 0.
   [[nodiscard]] std::string_view domain_name(DomainNumber domain) const {
-    const Pins& train = config_.train.pins;
-    return (train.empty() ? config_.eval.pins : train).name_of(domain);
+    return config_.pins().name_of(domain);
   }
   // Without pins there is one section.
   [[nodiscard]] const std::vector<SectionSupply>& sections() const {
@@ -150,7 +149,8 @@ class Ledger {
   void on(const SharesPlanned& input, MonoTime now, Effects& out);
   void on(const RecallAnswered& input, MonoTime now, Effects& out);
   void on(const SkipDeclared& input, MonoTime now, Effects& out);
-  // JobDeclared, DeliveryChosen, DataPinned and JobFinished are for the accounts only
+  // JobDeclared, DeliveryChosen and JobFinished are for the accounts only, and so is DataPinned
+  void on(const DataPinned& input, MonoTime now, Effects& out);
   template <class Declaration>
   void on(const Declaration& input, MonoTime now, Effects& out);
 

@@ -35,7 +35,7 @@ Status same_data(std::string_view name, const DataSet& then, const DataSet& now)
 
 // `then` may be the pins of a data set that has grown since.
 Status same_pins(std::string_view name, const Pins& then, const Pins& now) {
-  if (then.are_possible() && then == now.first(then.records())) return {};
+  if (then.are_possible() && now.extend(then)) return {};
   return fail(ErrorKind::kCorrupt,
               "ledger image is of {} data whose records are pinned to other domains. Give the job "
               "the data.pin, and each [[domain]] the data, with which it began, or begin a new run",

@@ -29,6 +29,9 @@ struct LedgerConfig {
   bool drops_late = false;  // records that came too late to their step are dropped (at-most-once)
   Duration recall_again_after = std::chrono::milliseconds(100);
   std::string run = "RUN";  // the run as an operator names it, for advice in messages
+  // Those whose names are the domains that workers may be in: both data sets have the same names if
+  // both are pinned. Empty if neither is.
+  [[nodiscard]] const Pins& pins() const { return train.pins.empty() ? eval.pins : train.pins; }
 };
 
 struct Phase {
@@ -58,7 +61,12 @@ class LedgerState {
   }
   // Records that are not committed and that only workers of this domain train.
   [[nodiscard]] std::uint64_t left_in(DomainNumber domain) const {
-    return supply_.ungranted_in(domain) + holders_.sums_of(domain).outstanding;
+    return supply_.ungranted_in(domain) + sums_for(domain).outstanding;
+  }
+  // The sums over the active members that are given the same records as those of this domain: over
+  // all of them if the records of the phase are not pinned.
+  [[nodiscard]] Holders::Sums sums_for(DomainNumber domain) const {
+    return supply_.is_pinned() ? holders_.sums_of(domain) : holders_.sums_of_all();
   }
   // The merged result of an evaluation phase, as far as it is committed; kept until the next one
   // opens.

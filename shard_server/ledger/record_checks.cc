@@ -71,7 +71,7 @@ Status check_domain(const LedgerState& state, Member member, DomainNumber domain
 }  // namespace
 
 Status check(const LedgerState& state, const DataPinned& event) {
-  if (event.pins == state.train().pins.first(event.pins.records())) return {};
+  if (state.train().pins.extend(event.pins)) return {};
   return fail(ErrorKind::kRefused,
               "the records are pinned to other domains than those of this job's data");
 }

@@ -131,7 +131,7 @@ std::uint64_t Supply::returned() const {
 }
 
 const SectionSupply* Supply::section_of(DomainNumber domain) const {
-  if (sections_.front().domain().value == 0) return &sections_.front();
+  if (!is_pinned()) return &sections_.front();
   const auto found = std::ranges::lower_bound(sections_, domain, {}, &SectionSupply::domain);
   return found != sections_.end() && found->domain() == domain ? &*found : nullptr;
 }

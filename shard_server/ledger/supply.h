@@ -66,6 +66,9 @@ class Supply {
   explicit Supply(EpochStream stream);
 
   [[nodiscard]] const EpochStream& stream() const { return stream_; }
+  // Whether each record is for the workers of one domain only. The evaluation may be for all
+  // workers although the training records are pinned.
+  [[nodiscard]] bool is_pinned() const { return sections_.front().domain().value != 0; }
   // How many positions the cursors have passed.
   [[nodiscard]] std::uint64_t granted_once() const;
   // How many records may be granted: to anybody, and to workers of this domain.

@@ -1,6 +1,7 @@
 #include "shard_server/pins/pins.h"
 
 #include <algorithm>
+#include <span>
 
 namespace antdt::shard_server {
 
@@ -43,6 +44,12 @@ void Pins::add(std::uint64_t records, std::string_view domain) {
   } else {
     runs.push_back({records, number});
   }
+}
+
+bool Pins::extend(const Pins& earlier) const {
+  if (empty() != earlier.empty() || earlier.names.size() > names.size()) return false;
+  return std::ranges::equal(earlier.names, std::span(names).first(earlier.names.size())) &&
+         first(earlier.records()).runs == earlier.runs;
 }
 
 bool Pins::are_possible() const {

@@ -2,7 +2,7 @@
 //
 // The records of a data set, in file order, are divided into runs; all records of a run are of one
 // domain. Domains are known by number: 1 is the first of `names`. The names and the runs are part
-// of the data's identity, so a resumed run has the same ones, and more runs only behind them.
+// of the data's identity, so a resumed run has the same ones, and new ones only behind them.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +39,10 @@ struct Pins {
   [[nodiscard]] Pins first(std::uint64_t records) const;
   // Adds records behind the others.
   void add(std::uint64_t records, std::string_view domain);
+  // Whether these are the pins of the same data after they may have grown: the earlier names in
+  // their order, perhaps with new ones behind them, and the earlier runs, perhaps with more records
+  // behind them. Pinned data extend no data that were not pinned, nor the other way round.
+  [[nodiscard]] bool extend(const Pins& earlier) const;
   // Whether they can be: every run has records and a domain that has a name.
   [[nodiscard]] bool are_possible() const;
 };

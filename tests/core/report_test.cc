@@ -122,6 +122,7 @@ TEST(Report, ThePageForUsersNamesEachField) {
   EXPECT_EQ(told(*page, "TimeSpent"), names_of<TimeSpent>());
   EXPECT_EQ(told(*page, "EmbeddingSteps"), names_of<EmbeddingSteps>());
   EXPECT_EQ(told(*page, "Exchanges"), names_of<Exchanges>());
+  EXPECT_EQ(told(*page, "Updates"), names_of<Updates>());
   EXPECT_EQ(told(*page, "Traffic"), names_of<Traffic>());
   EXPECT_EQ(told(*page, "TrafficBetween"), names_of<TrafficBetween>());
   EXPECT_EQ(told(*page, "Skipped"), names_of<Skipped>());

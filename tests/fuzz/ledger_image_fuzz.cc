@@ -29,15 +29,21 @@ void go_on(Ledger ledger) {
               effects);
 }
 
-}  // namespace
-
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto ledger = Ledger::restore(fuzz::ledger_config(), fuzz::Input(data, size).rest());
-  if (!ledger) return 0;
+void read(const LedgerConfig& config, std::string_view bytes) {
+  const auto ledger = Ledger::restore(config, bytes);
+  if (!ledger) return;
   const std::string image = ledger->image();
-  const auto again = Ledger::restore(fuzz::ledger_config(), image);
+  const auto again = Ledger::restore(config, image);
   ANTDT_CHECK(again.has_value(), "an image is refused: {}", again.error().message);
   ANTDT_CHECK(again->image() == image, "another state");
   go_on(*ledger);
+}
+
+}  // namespace
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  for (const LedgerConfig& config : fuzz::ledger_configs()) {
+    read(config, fuzz::Input(data, size).rest());
+  }
   return 0;
 }

@@ -4,23 +4,32 @@
 #include "tests/fuzz/support/fuzz.h"
 #include "tests/fuzz/support/ledger_data.h"
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace antdt;
-  using namespace antdt::shard_server;
-  fuzz::Input input(data, size);
-  Ledger ledger(fuzz::ledger_config());
+namespace {
+
+using namespace antdt;
+using namespace antdt::shard_server;
+
+void replay(const LedgerConfig& config, fuzz::Input input) {
+  Ledger ledger(config);
   Accounts accounts;
   while (!input.empty()) {
     const std::string_view record = input.long_part();
-    if (!ledger.replay(record)) return 0;  // the job daemon stops here
-    if (!accounts.apply(record)) return 0;
+    if (!ledger.replay(record)) return;  // the job daemon stops here
+    if (!accounts.apply(record)) return;
+    (void)accounts.epochs();
     ANTDT_CHECK(ledger.committed() + ledger.outstanding() <= ledger.records(),
                 "{} committed and {} held of {}", ledger.committed(), ledger.outstanding(),
                 ledger.records());
   }
   const std::string image = ledger.image();
-  const auto again = Ledger::restore(fuzz::ledger_config(), image);
+  const auto again = Ledger::restore(config, image);
   ANTDT_CHECK(again.has_value(), "its own image is refused: {}", again.error().message);
   ANTDT_CHECK(again->image() == image, "another state");
+}
+
+}  // namespace
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  for (const LedgerConfig& config : fuzz::ledger_configs()) replay(config, {data, size});
   return 0;
 }

@@ -60,6 +60,17 @@ TEST(PinConfig, WhatCannotBePinnedIsRefused) {
               HasSubstr("needs to know what is where: write the data of each [[domain]]"));
 }
 
+TEST(PinConfig, NoWayOfSynchronisationCanBeTriedForPinnedData) {
+  EXPECT_THAT(
+      problems_in(numbers("[\"0:50\"]", "[\"50:100\"]", "[trainer]\nsync = \"auto\"\n")),
+      HasSubstr("trainer.sync: 'auto': with data.pin = \"domain\" no way of synchronisation "
+                "can be tried"));
+  const auto pinned = load_text(numbers("[\"0:50\"]", "[\"50:100\"]"), "/tmp/job.toml");
+  ASSERT_TRUE(pinned) << pinned.error().message;
+  EXPECT_THAT(why_pins_are_not_planned(*pinned), HasSubstr("name a way in trainer.sync"));
+  EXPECT_EQ(why_pins_are_not_planned(JobConfig{}), "");
+}
+
 class PinnedFiles : public ::testing::Test {
  protected:
   PinnedFiles() {

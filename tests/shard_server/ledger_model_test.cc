@@ -9,6 +9,7 @@
 
 #include "core/wire/shard_messages.h"
 #include "recorder.h"
+#include "records_of.h"
 #include "tests/sanitized.h"
 
 namespace antdt::shard_server {
@@ -30,17 +31,6 @@ LedgerConfig config(bool pins) {
   config.train.pins = pinned({{70, kEu}, {50, kUs}, {33, kEu}, {77, kUs}});
   config.eval.pins = pinned({{15, kUs}, {60, kEu}, {40, kUs}});
   return config;
-}
-
-std::vector<std::uint64_t> records_of(const std::vector<wire::Piece>& pieces) {
-  std::vector<std::uint64_t> records;
-  for (const wire::Piece& piece : pieces) {
-    const Permutation order(piece.shard_records, piece.order_seed);
-    for (std::uint64_t p = piece.from; p < piece.to; ++p) {
-      records.push_back(piece.shard_first + (piece.shuffled ? order(p) : p));
-    }
-  }
-  return records;
 }
 
 // A worker as the client library is: one request at a time, grants in order.

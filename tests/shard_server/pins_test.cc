@@ -6,6 +6,7 @@
 #include <set>
 
 #include "recorder.h"
+#include "records_of.h"
 #include "shard_server/accounts/audit.h"
 #include "shard_server/ledger/record_codec.h"
 
@@ -22,17 +23,6 @@ DataSet pinned_data(std::uint64_t shard_records, Shuffle shuffle, const Pins& pi
   DataSet data{pins.records(), shard_records, shuffle, 7};
   data.pins = pins;
   return data;
-}
-
-std::vector<std::uint64_t> in_order(const std::vector<wire::Piece>& pieces) {
-  std::vector<std::uint64_t> records;
-  for (const wire::Piece& piece : pieces) {
-    const Permutation order(piece.shard_records, piece.order_seed);
-    for (std::uint64_t p = piece.from; p < piece.to; ++p) {
-      records.push_back(piece.shard_first + (piece.shuffled ? order(p) : p));
-    }
-  }
-  return records;
 }
 
 LedgerConfig pinned_config(const Pins& pins = pins_of({{60, kEu}, {40, kUs}})) {
@@ -65,7 +55,7 @@ wire::GrantStatus train_all(Recorder& recorder, Member member, std::set<std::uin
   for (std::uint64_t seq = 1, place = 0;; ++seq) {
     const wire::Grants grants = answer(recorder, member, seq, place);
     if (grants.status != wire::GrantStatus::kGranted) return grants.status;
-    const auto records = in_order(grants.pieces);
+    const auto records = records_of(grants.pieces);
     trained.insert(records.begin(), records.end());
     place += records.size();
   }
@@ -88,6 +78,20 @@ TEST(PinsTest, RunsOfOneDomainAreJoinedAndCutAtARecord) {
   EXPECT_FALSE(pins.are_possible());
 }
 
+TEST(PinsTest, GrownPinsExtendEarlierOnes) {
+  const Pins earlier = pins_of({{60, kEu}, {40, kUs}});
+  EXPECT_TRUE(earlier.extend(earlier));
+  EXPECT_TRUE(pins_of({{60, kEu}, {45, kUs}, {5, kEu}}).extend(earlier));
+  const Pins with_a_new_domain{{"eu", "us", "asia"}, {{60, kEu}, {40, kUs}, {30, DomainNumber{3}}}};
+  EXPECT_TRUE(with_a_new_domain.extend(earlier));
+  EXPECT_FALSE(earlier.extend(with_a_new_domain));
+  EXPECT_FALSE(pins_of({{59, kEu}, {41, kUs}}).extend(earlier));
+  EXPECT_FALSE((Pins{{"asia", "eu", "us"}, with_a_new_domain.runs}).extend(earlier));
+  EXPECT_FALSE(earlier.extend({}));
+  EXPECT_FALSE(Pins{}.extend(earlier));
+  EXPECT_TRUE(Pins{}.extend({}));
+}
+
 TEST(PinnedStreamTest, EverySectionHasTheRecordsOfItsDomainOnce) {
   for (const Shuffle shuffle : {Shuffle::kFull, Shuffle::kShards, Shuffle::kNone}) {
     for (const std::uint64_t shard_records : {1, 7, 10, 64}) {
@@ -95,7 +99,7 @@ TEST(PinnedStreamTest, EverySectionHasTheRecordsOfItsDomainOnce) {
         const Pins pins = pins_of({{extra, kUs}, {20, kEu}, {7, kUs}, {extra + 3, kEu}});
         const EpochStream stream(pinned_data(shard_records, shuffle, pins), Epoch{1},
                                  PhaseKind::kTrain);
-        const auto order = in_order(stream.pieces(0, stream.size()));
+        const auto order = records_of(stream.pieces(0, stream.size()));
         ASSERT_EQ(std::set(order.begin(), order.end()).size(), pins.records());
         ASSERT_EQ(order.size(), pins.records());
         const auto parts = stream.parts();
@@ -103,7 +107,7 @@ TEST(PinnedStreamTest, EverySectionHasTheRecordsOfItsDomainOnce) {
         for (const EpochStream::Part& part : parts) {
           for (std::uint64_t p = part.positions.from; p < part.positions.to; ++p) {
             ASSERT_EQ(pins.first(order[p] + 1).runs.back().domain, part.domain);
-            ASSERT_EQ(in_order(stream.pieces(p, p + 1)), (std::vector{order[p]}));
+            ASSERT_EQ(records_of(stream.pieces(p, p + 1)), (std::vector{order[p]}));
             ASSERT_GT(stream.reach(p, 1), p);
             ASSERT_LE(stream.reach(p, 1000), part.positions.to);
           }
@@ -142,7 +146,7 @@ TEST(PinnedLedgerTest, AWorkerIsGrantedRecordsOfItsDomainAndThenWaitsForTheOther
 
 TEST(PinnedLedgerTest, RecordsOfALostWorkerWaitForTheNextOneOfItsDomain) {
   Recorder recorder = with_two_domains();
-  const auto held = in_order(answer(recorder, kInEu, 1, 0).pieces);
+  const auto held = records_of(answer(recorder, kInEu, 1, 0).pieces);
   recorder.step(ledger::MemberLost{kInEu});
   std::set<std::uint64_t> of_us, of_eu;
   EXPECT_EQ(train_all(recorder, kInUs, of_us), wire::GrantStatus::kWait);
@@ -179,6 +183,79 @@ TEST(PinnedLedgerTest, AnImageRemembersPinsAndRefusesOthers) {
   EXPECT_FALSE(Ledger::restore(pinned_config(), Ledger(without).image()));
 }
 
+// As antdt run --resume --grow finds it if the records that were added are of a new domain.
+TEST(PinnedLedgerTest, DataThatGrewByANewDomainGoOnWithTheirJournalAndImages) {
+  Recorder recorder = with_two_domains();
+  answer(recorder, kInEu, 1, 0);
+  LedgerConfig grown =
+      pinned_config({{"eu", "us", "asia"}, {{60, kEu}, {40, kUs}, {30, DomainNumber{3}}}});
+  grown.train.began_with = 100;
+  Ledger replayed(grown);
+  for (const std::string& record : recorder.journal()) {
+    const auto applied = replayed.replay(record);
+    ASSERT_TRUE(applied) << applied.error().message;
+  }
+  const auto restored = Ledger::restore(grown, recorder.ledger().image());
+  ASSERT_TRUE(restored) << restored.error().message;
+  EXPECT_EQ(restored->image(), replayed.image());
+  EXPECT_EQ(restored->records(), 100U) << "an epoch that was begun keeps its records";
+
+  Accounts accounts = recorder.accounts();
+  ASSERT_TRUE(accounts.apply(encode_record(ledger::DataPinned{grown.train.pins})));
+  ASSERT_TRUE(
+      accounts.apply(encode_record(ledger::PhaseOpened{2, PhaseKind::kTrain, Epoch{1}, 130})));
+  EXPECT_EQ(accounts.epochs().at(0).domains.size(), 2U);
+  ASSERT_EQ(accounts.epochs().at(1).domains.size(), 3U);
+  EXPECT_EQ(accounts.epochs().at(1).domains.at(2).records, 30U);
+  const auto again = Accounts::restore(accounts.image());
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->epochs().at(0).domains.size(), 2U);
+}
+
+TEST(PinnedLedgerTest, PinsOfEarlierDataAreNotWrittenDownAnyMore) {
+  Recorder recorder = with_two_domains();
+  const ledger::DataPinned fewer{pins_of({{60, kEu}, {30, kUs}})};
+  EXPECT_TRUE(find_effect<ledger::SendRefusal>(recorder.step(fewer)));
+  EXPECT_TRUE(recorder.ledger().replay(encode_record(fewer)));
+}
+
+// A worker of each domain, and an evaluation that all workers share.
+Recorder with_an_evaluation_for_all() {
+  LedgerConfig config = pinned_config();
+  config.eval.records = 100;
+  Recorder recorder(config);
+  recorder.step(ledger::DataPinned{config.train.pins});
+  recorder.step(ledger::MemberAdmitted{kInEu, {}, kEu});
+  recorder.step(ledger::MemberAdmitted{kInUs, {}, kUs});
+  recorder.step(ledger::PhaseOpened{1, PhaseKind::kEval, Epoch{0}, 100});
+  return recorder;
+}
+
+TEST(PinnedLedgerTest, AnEvaluationThatIsNotPinnedIsDividedAmongTheWorkersOfAllDomains) {
+  Recorder recorder = with_an_evaluation_for_all();
+  EXPECT_EQ(recorder.ledger().members_in(kEu), 2U);
+  EXPECT_EQ(records_of(answer(recorder, kInEu, 1, 0).pieces).size(), 25U) << "as for two workers";
+  EXPECT_EQ(recorder.ledger().left_in(kUs), 100U);
+}
+
+TEST(PinnedLedgerTest, RecordsOfAnEvaluationThatIsNotPinnedAreRecalledFromWorkersOfOtherDomains) {
+  Recorder recorder = with_an_evaluation_for_all();
+  std::uint64_t held = 0;
+  for (std::uint64_t seq = 1; recorder.ledger().ungranted() > 0; ++seq) {
+    held += records_of(answer(recorder, kInEu, seq, 0).pieces).size();
+  }
+  EXPECT_EQ(held, 100U);
+  const auto effects = recorder.step(asks(kInUs, 1, 0, 1000));
+  const auto* const waits = find_effect<ledger::SendGrants>(effects);
+  ASSERT_NE(waits, nullptr);
+  EXPECT_EQ(waits->grants.status, wire::GrantStatus::kWait);
+  EXPECT_EQ(waits->grants.retry_ms, 20U) << "records may come, so the wait is short";
+  const auto* const recall = find_effect<ledger::SendRecall>(effects);
+  ASSERT_NE(recall, nullptr);
+  EXPECT_EQ(recall->member, kInEu);
+  EXPECT_EQ(recall->recall.keep_to, 50U);
+}
+
 TEST(PinnedLedgerTest, AJournalInWhichARecordLeftItsDomainIsRefused) {
   Recorder recorder = with_two_domains();
   ledger::FetchAnswered record{kInUs, 1, 0, AnswerStatus::kGranted, 0, {{{0, 10}, 0}}, {}};
@@ -205,6 +282,18 @@ TEST(PinnedAccountsTest, TheAuditFindsARecordThatWasTrainedInAnotherDomain) {
             std::string::npos);
   EXPECT_NE(audit_table(report).find("broken: records were trained in another domain"),
             std::string::npos);
+}
+
+TEST(PinnedAccountsTest, PinsThatDoNotExtendTheEarlierOnesAreCorrupt) {
+  Recorder recorder = with_two_domains();
+  Accounts accounts = recorder.accounts();
+  for (const Pins& other : {Pins{}, Pins{{"eu"}, {{100, kEu}}}, pins_of({{60, kEu}, {30, kUs}})}) {
+    const auto applied = accounts.apply(encode_record(ledger::DataPinned{other}));
+    ASSERT_FALSE(applied);
+    EXPECT_EQ(applied.error().kind, ErrorKind::kCorrupt);
+    EXPECT_EQ(accounts.pins(), pinned_config().train.pins);
+    EXPECT_EQ(accounts.epochs().at(0).domains.size(), 2U);
+  }
 }
 
 TEST(PinnedAccountsTest, TheAuditSaysWhatWasTrainedInEachDomain) {

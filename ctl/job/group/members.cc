@@ -42,8 +42,7 @@ std::string Members::domain_name_of(Member member) const {
 }
 
 shard_server::DomainNumber Members::domain_of(Member member) const {
-  const shard_server::LedgerConfig& ledger = parts_.config.ledger;
-  const shard_server::Pins& pins = ledger.train.pins.empty() ? ledger.eval.pins : ledger.train.pins;
+  const shard_server::Pins& pins = parts_.config.ledger.pins();
   if (pins.empty()) return {};
   return pins.number_of(domain_name_of(member));
 }

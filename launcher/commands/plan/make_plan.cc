@@ -12,6 +12,7 @@
 #include "launcher/commands/plan/trial.h"
 #include "launcher/commands/run/prepare.h"
 #include "launcher/commands/simulate/short_run.h"
+#include "launcher/config/rules/pin_checks.h"
 #include "launcher/plan/drilled_link.h"
 
 namespace antdt::cli {
@@ -151,7 +152,7 @@ std::string why_not_planned(const launcher::JobConfig& config) {
         "cost",
         program.empty() ? "another program" : program);
   }
-  return {};
+  return launcher::why_pins_are_not_planned(config);
 }
 
 Result<Planned> make_plan(transport::Context& context, const std::string& job,

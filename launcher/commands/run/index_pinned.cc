@@ -1,12 +1,12 @@
 #include "launcher/commands/run/index_pinned.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
-#include <span>
+#include <string_view>
 #include <utility>
 
 #include "core/os/fs.h"
+#include "jobd/programs/described_data.h"
 #include "jobd/programs/job_spec.h"
 #include "launcher/config/rules/pin_checks.h"
 #include "launcher/start/paths.h"
@@ -113,34 +113,35 @@ class PinnedIndexer {
     const std::string path = launcher::absolute_path(domain.described, config_.job.directory);
     ANTDT_TRY(const std::string text, read_file(path));
     ANTDT_TRY(const jobd::DataFound there, jobd::data_found(text, path));
+    ANTDT_TRY(jobd::DescribedData described,
+              jobd::described_data(there, config_.data.format, domain.name, path));
     data::DataSummary own;
     own.classes = there.classes;
     own.named_classes = there.named_classes;
     own.built_by = there.built_by;
-    PinnedPart part{"train", domain.name};
-    for (const wire::DataFile& file : there.files) {
-      if (file.split != "train") continue;
-      const bool labels = config_.data.format == "idx" && own.files.size() % 2 == 1;
-      (labels ? part.labels : part.files).push_back(file.path);
-      own.files.push_back(file);
-    }
-    if (own.files.empty() || own.classes == 0) {
-      return fail(ErrorKind::kUsage,
-                  "{} describes no training files of domain '{}': write it by antdt data index JOB "
-                  "--json on a host of the domain",
-                  path, domain.name);
-    }
-    for (const PinnedPart& other : config_.pins.parts) {
-      for (const std::string& file : part.files) {
-        if (std::ranges::find(other.files, file) == other.files.end()) continue;
-        return fail(ErrorKind::kUsage,
-                    "{}: '{}' is in domain '{}' already. If it is another file that has the same "
-                    "path on another host, give it another path",
-                    path, file, other.domain);
-      }
-    }
-    config_.pins.parts.push_back(std::move(part));
+    own.files = std::move(described.files);
+    ANTDT_RETURN_IF_ERROR(check_new(own.files, path));
+    config_.pins.parts.push_back(std::move(described.part));
     return add(own, domain.name);
+  }
+
+  // Files are known by their paths.
+  Status check_new(const Files& files, const std::string& path) const {
+    std::map<std::string_view, std::string_view> domains;  // by path
+    for (const PinnedPart& part : config_.pins.parts) {
+      if (part.split != "train") continue;
+      for (const std::string& file : part.files) domains.emplace(file, part.domain);
+      for (const std::string& file : part.labels) domains.emplace(file, part.domain);
+    }
+    for (const wire::DataFile& file : files) {
+      const auto other = domains.find(file.path);
+      if (other == domains.end()) continue;
+      return fail(ErrorKind::kUsage,
+                  "{}: '{}' is in domain '{}' already. If it is another file that has the same "
+                  "path on another host, give it another path",
+                  path, file.path, other->second);
+    }
+    return {};
   }
 
   // Numbers the records of all parts, and adds their files to the summary.
@@ -176,21 +177,6 @@ class PinnedIndexer {
   std::uint64_t quarantined_ = 0;
 };
 
-// The parts of a split as runs of one domain each.
-std::vector<std::pair<std::string, std::uint64_t>> runs_of(const PinnedData& pins,
-                                                           std::string_view split) {
-  std::vector<std::pair<std::string, std::uint64_t>> runs;
-  for (const PinnedPart& part : pins.parts) {
-    if (part.split != split) continue;
-    if (!runs.empty() && runs.back().first == part.domain) {
-      runs.back().second += part.records;
-    } else {
-      runs.emplace_back(part.domain, part.records);
-    }
-  }
-  return runs;
-}
-
 }  // namespace
 
 Result<PinnedIndex> index_pinned(const launcher::JobConfig& config) {
@@ -198,23 +184,17 @@ Result<PinnedIndex> index_pinned(const launcher::JobConfig& config) {
 }
 
 Status check_pins_kept(const PinnedData& before, const PinnedData& now) {
-  const auto was = runs_of(before, "train"), is = runs_of(now, "train");
-  bool kept =
-      before.empty() == now.empty() && before.domains.size() <= now.domains.size() &&
-      std::ranges::equal(
-          before.domains,
-          std::span(now.domains).first(std::min(before.domains.size(), now.domains.size()))) &&
-      was.size() <= is.size() && runs_of(before, "eval") == runs_of(now, "eval");
-  for (std::size_t i = 0; kept && i < was.size(); ++i) {
-    const bool last = i + 1 == was.size();
-    kept = was[i].first == is[i].first &&
-           (last ? was[i].second <= is[i].second : was[i].second == is[i].second);
+  const shard_server::Pins evaluated = jobd::pins_of(before, "eval");
+  const shard_server::Pins evaluates = jobd::pins_of(now, "eval");
+  // The domains of the evaluation may have got new names, but no records.
+  if (jobd::pins_of(now, "train").extend(jobd::pins_of(before, "train")) &&
+      evaluates.extend(evaluated) && evaluates.records() == evaluated.records()) {
+    return {};
   }
-  if (kept) return {};
   return fail(ErrorKind::kUsage,
               "the run's records are pinned to domains as they were when it began: data.pin, the "
-              "order of [[domain]], and the data of each must stay. Workers and hosts of domains "
-              "may change");
+              "order of [[domain]], and the data of each must stay, and a new [[domain]] comes "
+              "last. Workers and hosts of domains may change");
 }
 
 }  // namespace antdt::cli

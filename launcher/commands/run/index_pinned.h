@@ -21,8 +21,8 @@ struct PinnedIndex {
 // fit.
 [[nodiscard]] Result<PinnedIndex> index_pinned(const launcher::JobConfig& config);
 
-// Whether the records are pinned as they were when the run began; more of them may have been added
-// behind.
+// Whether the records are pinned as they were when the run began; more of them, also of new
+// domains, may have been added behind.
 [[nodiscard]] Status check_pins_kept(const PinnedData& before, const PinnedData& now);
 
 }  // namespace antdt::cli

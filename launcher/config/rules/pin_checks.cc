@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/role_protocol.h"
+#include "launcher/plan/strategies.h"
 #include "launcher/start/paths.h"
 
 namespace antdt::launcher {
@@ -165,6 +166,13 @@ std::vector<PinnedPart> pinned_parts(const JobConfig& config, const PinProblem& 
   return Pinner(config, problem).parts();
 }
 
+std::string why_pins_are_not_planned(const JobConfig& config) {
+  if (!is_pinned(config)) return "";
+  return "with data.pin = \"domain\" no way of synchronisation can be tried, because the launching "
+         "host has no workers of the other domains: name a way in trainer.sync, and compare the "
+         "runs; antdt plan --from RUN tells what the way of an ended run cost";
+}
+
 void check_pins(const JobConfig& c, Problems& problems) {
   const auto needs = [&](bool fine, const char* key, const std::string& text) {
     if (!fine && !problems.has(key)) problems.add(key, text);
@@ -190,6 +198,8 @@ void check_pins(const JobConfig& c, Problems& problems) {
   needs(!c.control.share_steps, "control.share_steps",
         "lets workers compute records of their neighbours, which data.pin = \"domain\" forbids: "
         "remove one of them");
+  needs(c.trainer.sync != plan::kAutoSync, "trainer.sync",
+        "'auto': " + why_pins_are_not_planned(c));
   needs(std::ranges::any_of(c.domain, has_data), "data.pin",
         "\"domain\" needs to know what is where: write the data of each [[domain]]");
   for (std::size_t i = 0; i < c.domain.size(); ++i) {

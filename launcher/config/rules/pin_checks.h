@@ -14,6 +14,10 @@ namespace antdt::launcher {
 
 void check_pins(const JobConfig& config, Problems& problems);
 
+// Why ways of synchronisation cannot be tried for this job (antdt plan, trainer.sync = "auto"), and
+// what to do. "": its data are not pinned.
+[[nodiscard]] std::string why_pins_are_not_planned(const JobConfig& config);
+
 // Called with a key and a sentence about it.
 using PinProblem = std::function<void(const std::string& key, const std::string& text)>;
 

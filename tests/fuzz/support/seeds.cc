@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "core/os/fs.h"
@@ -141,6 +142,38 @@ std::vector<ledger::Record> story() {
   };
 }
 
+// The same where training records are pinned to domains (pinned_ledger_config) and the evaluation,
+// which comes first here, is not.
+std::vector<ledger::Record> pinned_story() {
+  constexpr DomainNumber kEu{1}, kUs{2};
+  const Member third{{'w', 2}, Attempt{1}};
+  const Generation one{1}, two{2};
+  return {
+      ledger::JobDeclared{1, 100, true},
+      ledger::DataPinned{pinned_ledger_config().train.pins},
+      ledger::GenerationSettled{one, {}, {kFirst, kSecond}, {kEu, kUs}},
+      ledger::PhaseOpened{1, PhaseKind::kEval, Epoch{0}, 20},
+      fetch(kFirst, 1, 0, 60),
+      fetch(kSecond, 1, 0, 60),
+      ledger::SkipDeclared{1, {0, 20}, "broken"},
+      fetch(kFirst, 2, 5, 0),
+      fetch(kSecond, 2, 4, 0),
+      ledger::PhaseOpened{2, PhaseKind::kTrain, Epoch{0}, 100},
+      ledger::MemberAdmitted{third, one, kEu},
+      fetch(kFirst, 3, 0, 60),
+      fetch(kSecond, 3, 0, 60),
+      fetch(third, 1, 0, 60),
+      ledger::ProgressReported{kFirst, one, 2, 8},
+      ledger::MemberLost{third},
+      ledger::SkipDeclared{2, {55, 65}, "in both domains"},
+      ledger::GenerationSettled{two, {{kFirst, 10, true}, {kSecond, 12, false}}, {kSecond}, {kUs}},
+      fetch(kSecond, 4, 0, 60),
+      ledger::MemberAdmitted{{kFirst.worker, Attempt{2}}, two, kEu},
+      fetch({kFirst.worker, Attempt{2}}, 1, 0, 60),
+      fetch(kSecond, 5, 3, 60),
+  };
+}
+
 void append_part(std::string& bytes, const std::string& part) {
   bytes += static_cast<char>(part.size());
   bytes += static_cast<char>(part.size() >> 8);
@@ -165,30 +198,32 @@ void add_skips(Seeds& seeds) {
   seeds.add("accounts", "skips", accounts.image());
 }
 
-// The journal of a ledger that heard the story, and its images on the way.
+// The journal of a ledger that heard a story, and its images on the way.
 class Scribe {
  public:
-  explicit Scribe(Seeds& seeds) : seeds_(seeds) {}
+  // `name`: before the names of its seeds.
+  Scribe(Seeds& seeds, std::string name, const LedgerConfig& config)
+      : seeds_(seeds), name_(std::move(name)), ledger_(config) {}
 
   void hear(const ledger::Record& said) {
     const std::string bytes = std::visit([](const auto& s) { return encode_record(s); }, said);
     append_part(events_, bytes);
-    seeds_.add("ledger_record", fmt::format("said-{}", number_), bytes);
+    seeds_.add("ledger_record", fmt::format("{}said-{}", name_, number_), bytes);
     for (const ledger::Effect& effect :
          std::visit([this](const auto& s) { return step(s); }, said)) {
       if (const auto* persist = std::get_if<ledger::PersistRecord>(&effect)) keep(persist->bytes);
     }
-    seeds_.add("ledger_image", fmt::format("after-{}", number_), ledger_.image());
-    seeds_.add("accounts", fmt::format("after-{}", number_), accounts_.image());
+    seeds_.add("ledger_image", fmt::format("{}after-{}", name_, number_), ledger_.image());
+    seeds_.add("accounts", fmt::format("{}after-{}", name_, number_), accounts_.image());
     ++number_;
   }
   void finish() {
-    seeds_.add("ledger_events", "story", events_);
-    seeds_.add("ledger_replay", "journal", journal_);
+    seeds_.add("ledger_events", name_ + "story", events_);
+    seeds_.add("ledger_replay", name_ + "journal", journal_);
     if (auto rewound = ledger_.rewind(Lineage{1}, ledger_.image(), accounts_.image())) {
       keep(rewound->bytes);
     }
-    seeds_.add("ledger_replay", "rewound", journal_);
+    seeds_.add("ledger_replay", name_ + "rewound", journal_);
   }
 
  private:
@@ -225,12 +260,13 @@ class Scribe {
   }
   void keep(const std::string& record) {
     append_part(journal_, record);
-    seeds_.add("ledger_record", fmt::format("kept-{}", kept_++), record);
+    seeds_.add("ledger_record", fmt::format("{}kept-{}", name_, kept_++), record);
     (void)accounts_.apply(record);
   }
 
   Seeds& seeds_;
-  Ledger ledger_{ledger_config()};
+  std::string name_;
+  Ledger ledger_;
   Accounts accounts_;
   std::string events_, journal_;
   int number_ = 0, kept_ = 0;
@@ -385,9 +421,13 @@ int main(int argc, char** argv) {
   add_messages(seeds, std::make_index_sequence<std::tuple_size_v<WireMessages>>());
   add_connection(seeds);
   seeds.add("job_image", "filled", filled<antdt::ctl::JobImage>());
-  Scribe scribe(seeds);
-  for (const antdt::shard_server::ledger::Record& said : story()) scribe.hear(said);
-  scribe.finish();
+  for (const auto& [name, told, config] :
+       {std::tuple("", story(), ledger_config()),
+        std::tuple("pinned-", pinned_story(), pinned_ledger_config())}) {
+    Scribe scribe(seeds, name, config);
+    for (const antdt::shard_server::ledger::Record& said : told) scribe.hear(said);
+    scribe.finish();
+  }
   add_skips(seeds);
   add_data(seeds);
   add_job(seeds);

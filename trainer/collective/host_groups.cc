@@ -44,7 +44,11 @@ std::vector<std::uint32_t> HostGroups::leaders() const {
 
 std::string HostGroups::in_words() const {
   if (hosts() == 1) return fmt::format("shm ({} members of 1 host)", members());
-  return fmt::format("shm and tcp ({} members of {} hosts)", members(), hosts());
+  const auto sharing =
+      std::ranges::count_if(ranks_, [](const auto& ranks) { return ranks.size() > 1; });
+  return fmt::format("shm and tcp ({} members, {})", members(),
+                     sharing == 1 ? "1 group that shares memory"
+                                  : fmt::format("{} groups that share memory", sharing));
 }
 
 }  // namespace antdt::trainer

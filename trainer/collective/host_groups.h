@@ -49,7 +49,8 @@ class HostGroups {
   [[nodiscard]] std::vector<std::uint32_t> leaders() const;
   // Whether any two members share a host.
   [[nodiscard]] bool any_shared() const { return hosts() < members(); }
-  // "shm (4 members of 1 host)", "shm and tcp (4 members of 2 hosts)"; only with any_shared().
+  // "shm (4 members of 1 host)", "shm and tcp (4 members, 2 groups that share memory)"; only with
+  // any_shared(). A member that is alone on its host is no such group.
   [[nodiscard]] std::string in_words() const;
 
  private:

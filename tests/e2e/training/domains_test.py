@@ -50,7 +50,8 @@ class Domains(EndToEnd):
     def test_a_slow_link_between_domains_costs_what_it_must_and_is_seen(self):
         near = self.run_with("")
         far = self.run_with(SLOW_LINK.format(latency="20ms"))
-        self.assertEqual(far.summary["collective"], "shm and tcp (4 members of 2 hosts)")
+        self.assertEqual(far.summary["collective"],
+                         "shm and tcp (4 members, 2 groups that share memory)")
         steps = far.summary["steps"]
         # Each step sums and gathers: two messages each way, one after the other.
         cost = far.summary["training_seconds"] - near.summary["training_seconds"]

@@ -54,7 +54,7 @@ TEST(HostGroups, MembersThatNameTheSameHostAreOneGroupLedByTheLowestRank) {
   EXPECT_THAT(groups.leaders(), ElementsAre(0, 1, 3));
   EXPECT_EQ(groups.place_of(4).host, 1U);
   EXPECT_EQ(groups.place_of(4).index, 1U);
-  EXPECT_EQ(groups.in_words(), "shm and tcp (5 members of 3 hosts)");
+  EXPECT_EQ(groups.in_words(), "shm and tcp (5 members, 2 groups that share memory)");
   EXPECT_EQ(groups_of({"a", "a", "a", "a"}).in_words(), "shm (4 members of 1 host)");
 }
 
@@ -69,6 +69,7 @@ TEST(HostGroups, AHostWithVeryManyMembersCountsAsSeveral) {
   const HostGroups groups = groups_of(std::vector<std::string>(150, "a"));
   EXPECT_EQ(groups.hosts(), 3U);
   EXPECT_EQ(groups.ranks_on(2).size(), 150 - 2 * HostGroups::kMostMembers);
+  EXPECT_EQ(groups.in_words(), "shm and tcp (150 members, 3 groups that share memory)");
 }
 
 TEST(HostGroups, WhatAMemberSaysIsReadBackAndAnythingElseIsRefused) {
@@ -223,7 +224,8 @@ TEST(SharedMemory, AGroupSaysWhatItUses) {
     return connect_all(4, options).front()->description();
   };
   EXPECT_EQ(said(on_hosts("a")), "shm (4 members of 1 host)");
-  EXPECT_EQ(said(on_hosts("aab")), "shm and tcp (4 members of 2 hosts)");
+  EXPECT_EQ(said(on_hosts("aabb")), "shm and tcp (4 members, 2 groups that share memory)");
+  EXPECT_EQ(said(on_hosts("aaab")), "shm and tcp (4 members, 1 group that shares memory)");
   EXPECT_EQ(said(on_hosts("abcd")), "tcp (4 members)");
 }
 

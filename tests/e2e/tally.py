@@ -140,3 +140,62 @@ class TallyTest(EndToEnd):
     def jobd_pid(self, run_dir):
         text = (run_dir / "jobd.lock").read_text().strip()
         return int(text) if text else 0
+
+
+class ReplicasTest(TallyTest):
+    """Jobs whose workers hold replicas that differ, with operators and faults in them. A class has
+    `job(**kinds)`, which writes the job and returns its path."""
+
+    RECORDS, EPOCHS, BATCH = 12_000, 2, 96
+
+    def job_of(self, sync, workers, delay, extra="", records=RECORDS, batch=BATCH):
+        return self.write("job.toml", job(
+            workers=workers, records=records, epochs=self.EPOCHS, batch=batch, delay=delay,
+            extra=extra, sync=sync))
+
+    def begin(self, samples=1500, **kinds):
+        process, run_dir = self.start_job(self.job(**kinds))
+        self.await_training(run_dir, samples=samples)
+        return process, run_dir
+
+    def ask(self, *words):
+        done = self.antdt(*words)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def await_more(self, run_dir, records=1000):
+        self.await_training(run_dir, samples=self.await_answer(run_dir)["samples_done"] + records)
+
+    def end(self, process, run_dir):
+        summary = self.finish(process, run_dir)
+        self.assert_exact(summary, run_dir, self.RECORDS, self.EPOCHS)
+        self.assert_nothing_left()
+        return summary
+
+    def evict_and_resize(self, process, run_dir, counts):
+        """One worker leaves, then there are so many, one number after the other."""
+        self.assertIn("w1 has left", self.ask("evict", run_dir, "w1", "--reason", "a drill"))
+        self.await_more(run_dir)
+        for count in counts:
+            self.ask("resize", run_dir, count)
+            self.await_status(
+                run_dir, lambda s, n=count: sum(w["rank"] is not None for w in s["workers"]) == n,
+                60, f"{count} workers train")
+            self.await_more(run_dir)
+        return self.end(process, run_dir)
+
+    def stop_and_resume(self, process, run_dir, samples=1500):
+        """Stops a job that has trained so many, and resumes it from one replica."""
+        self.ask("stop", run_dir, "--reason", "a drill")
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 75, self.why(out, err, run_dir))
+        values = counts(run_dir)
+        self.assertLessEqual(max(values), self.EPOCHS)
+        self.assertGreaterEqual(sum(values), samples - self.BATCH,
+                                "what was trained before the stop")
+        self.assertEqual(sum(values) % self.BATCH, 0, "whole steps of all workers")
+        self.ask("run", "--resume", run_dir)
+        summary = json.loads((run_dir / "summary.json").read_text())
+        self.assertEqual(summary["lineages"], 2)
+        self.assert_exact(summary, run_dir, self.RECORDS, self.EPOCHS)
+        return summary

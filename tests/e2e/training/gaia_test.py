@@ -1,15 +1,15 @@
 """Domains that send one another significant updates (trainer.sync = "gaia"): each record is in the
 merged model once, whoever leaves, comes, or is lost, and models learn as by all-reduce."""
 
+import itertools
 import json
+import statistics
 import unittest
 
 import shared  # noqa: F401 (finds what follows)
 import jobs
 import tally
 from harness import gunzip, needs_trainer, unpack
-
-RECORDS, EPOCHS = 12_000, 2
 
 
 def domains(**workers):
@@ -21,30 +21,10 @@ TWO = domains(east=["w0", "w1"], west=["w2", "w3"])
 
 
 @needs_trainer
-class Gaia(tally.TallyTest):
-    def job(self, workers=4, records=RECORDS, delay="10ms", whole_every=20, extra="", domain=TWO):
-        return self.write("job.toml", tally.job(
-            workers=workers, records=records, epochs=EPOCHS, batch=96, delay=delay,
-            extra=f"gaia = {{ whole_every = {whole_every} }}\n{domain}{extra}", sync="gaia"))
-
-    def begin(self, samples=1500, **job):
-        process, run_dir = self.start_job(self.job(**job))
-        self.await_training(run_dir, samples=samples)
-        return process, run_dir
-
-    def ask(self, *words):
-        done = self.antdt(*words)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return done.stdout
-
-    def await_more(self, run_dir, records=1000):
-        self.await_training(run_dir, samples=self.await_answer(run_dir)["samples_done"] + records)
-
-    def end(self, process, run_dir):
-        summary = self.finish(process, run_dir)
-        self.assert_exact(summary, run_dir, RECORDS, EPOCHS)
-        self.assert_nothing_left()
-        return summary
+class Gaia(tally.ReplicasTest):
+    def job(self, workers=4, delay="10ms", whole_every=20, extra="", domain=TWO, **kinds):
+        return self.job_of("gaia", workers, delay,
+                           f"gaia = {{ whole_every = {whole_every} }}\n{domain}{extra}", **kinds)
 
     def pids(self, run_dir, *workers):
         found = {w["id"]: w["pid"] for w in self.await_answer(run_dir)["workers"]}
@@ -61,10 +41,10 @@ class Gaia(tally.TallyTest):
         for workers, domain, whole_every in ((2, domains(a=["w0"], b=["w1"]), 50), (4, TWO, 7),
                                              (4, TWO, 1), (6, three, 50)):
             with self.subTest(workers=workers, whole_every=whole_every):
-                path = self.job(workers, 2000, "", whole_every, domain=domain)
+                path = self.job(workers, "", whole_every, domain=domain, records=2000)
                 run = self.run_job(path)
                 self.assert_done(run)
-                self.assert_exact(run.summary, run.dir, 2000, EPOCHS)
+                self.assert_exact(run.summary, run.dir, 2000, self.EPOCHS)
                 traffic = run.summary["traffic"]
                 self.assertGreater(traffic["parameters_bytes"], 0)
                 for worker in run.summary["workers"]:
@@ -99,28 +79,11 @@ class Gaia(tally.TallyTest):
     def test_workers_leave_and_come(self):
         process, run_dir = self.begin(workers=6, delay="60ms", domain=domains(
             east=["w0", "w1", "w4"], west=["w2", "w3", "w5"]))
-        self.assertIn("w1 has left", self.ask("evict", run_dir, "w1", "--reason", "a drill"))
-        self.await_more(run_dir)
-        for count in (2, 6):  # of one domain at first
-            self.ask("resize", run_dir, count)
-            self.await_status(
-                run_dir, lambda s, n=count: sum(w["rank"] is not None for w in s["workers"]) == n,
-                60, f"{count} workers train")
-            self.await_more(run_dir)
-        self.end(process, run_dir)
+        self.evict_and_resize(process, run_dir, (2, 6))  # of one domain at first
 
     def test_a_stopped_job_goes_on_from_replicas_that_were_made_equal(self):
         process, run_dir = self.begin(extra='[checkpoint]\nevery = "400ms"\n')
-        self.ask("stop", run_dir, "--reason", "a drill")
-        out, err = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 75, self.why(out, err, run_dir))
-        values = tally.counts(run_dir)
-        self.assertLessEqual(max(values), EPOCHS)
-        self.assertEqual(sum(values) % 96, 0, "whole steps of all workers")
-        resumed = self.antdt("run", "--resume", run_dir)
-        self.assertEqual(resumed.returncode, 0, resumed.stdout + resumed.stderr)
-        summary = json.loads((run_dir / "summary.json").read_text())
-        self.assert_exact(summary, run_dir, RECORDS, EPOCHS)
+        self.stop_and_resume(process, run_dir)
 
     def test_a_worker_in_no_domain_is_refused_before_anything_starts(self):
         path = self.job(workers=4, domain=domains(east=["w0", "w1"], west=["w2"]))
@@ -139,18 +102,19 @@ class GaiaQuality(tally.TallyTest):
         job = (jobs.mnist(folder, workers=4, epochs=2)
                .replace('optimizer = "adam"', 'optimizer = "sgd"\nmomentum = 0.9')
                .replace("lr = 1e-3", "lr = 0.05").replace("global = 128", "global = 256")) + TWO
-        accuracy, between = {}, {}
-        for sync in ("allreduce", "gaia"):
-            run = self.run_job(self.write(f"{sync}.toml", job.replace("allreduce", sync)))
+        accuracy, between = {"allreduce": [], "gaia": []}, {"allreduce": 0, "gaia": 0}
+        for seed, sync in itertools.product((3, 4, 5), accuracy):
+            text = job.replace("seed = 3", f"seed = {seed}").replace("allreduce", sync)
+            run = self.run_job(self.write(f"{sync}-{seed}.toml", text))
             self.assert_done(run)
             self.assert_once(run, 2, 60000)
-            accuracy[sync] = run.summary["epochs"][-1]["eval"]["accuracy"]
-            between[sync] = sum(t["sent_bytes"] for t in run.summary["traffic"]["domains"]
-                                if t["from_domain"] != t["to_domain"])
+            accuracy[sync].append(run.summary["epochs"][-1]["eval"]["accuracy"])
+            between[sync] += sum(t["sent_bytes"] for t in run.summary["traffic"]["domains"]
+                                 if t["from_domain"] != t["to_domain"])
         print(f"accuracy {accuracy}, bytes between domains {between}", flush=True)
-        # Of 10,000 digits, two runs of the same job differ by some 0.004. docs/results/gaia.md has
-        # the difference over several seeds; here something would be broken.
-        self.assertGreater(accuracy["gaia"], accuracy["allreduce"] - 0.015)
+        # Of 10,000 digits, two runs of the same job differ by some 0.004, so means are compared.
+        self.assertGreater(statistics.mean(accuracy["gaia"]),
+                           statistics.mean(accuracy["allreduce"]) - 0.005)
         self.assertLess(between["gaia"], 0.6 * between["allreduce"])
 
 

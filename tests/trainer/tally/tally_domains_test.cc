@@ -16,7 +16,9 @@ namespace antdt::trainer {
 namespace {
 
 using testing::Each;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 constexpr std::int64_t kDomainBatch = 40;
 
@@ -163,6 +165,44 @@ TEST(TallyDomain, HasWhatItHadBeforeAStepThatIsDiscardedOrAnExchangeThatBroke) {
         ASSERT_TRUE(engine->consolidate_domains(own.links()));
         const auto counts = domain_counts(*engine);
         EXPECT_THAT(std::vector(counts.begin(), counts.begin() + 8 * kDomainBatch), Each(1.0F));
+      },
+      with_groups(kLayouts[0]));
+}
+
+// Messages of these lengths, one after the other, of which none may be longer than 100 bytes.
+// Returns what is expected after each.
+std::vector<std::size_t> expected_after_each(LinksOfTest& own, std::span<const std::size_t> lengths,
+                                             std::vector<ErrorKind>& errors) {
+  std::vector<std::size_t> expected;
+  for (const std::size_t length : lengths) {
+    const DomainLinks links = own.in_steps();
+    const std::vector<std::byte> mine(length, static_cast<std::byte>(links.place()));
+    DomainMessages all;
+    const Status done = exchange_messages(links, mine, 100, all);
+    if (!done) errors.push_back(done.error().kind);
+    for (std::size_t i = 0; done && i < all.parts.size(); ++i) {
+      EXPECT_EQ(std::vector(all.parts[i].begin(), all.parts[i].end()),
+                std::vector(length, static_cast<std::byte>(i)));
+    }
+    expected.push_back(links.expected->bytes);
+  }
+  return expected;
+}
+
+TEST(MessagesBetweenDomains, AreNotExpectedToBeLongerThanTheyCanBe) {
+  const DomainsOfTest domains{{"a", {0}}, {"b", {1}}};
+  run_as_threads(
+      2,
+      [&](Collective& collective) {
+        LinksOfTest own(collective, domains);
+        EXPECT_EQ(own.links().place(), collective.rank());
+        std::vector<ErrorKind> errors;
+        const std::vector<std::size_t> lengths{8, 90, 100, 10};
+        EXPECT_THAT(expected_after_each(own, lengths, errors), ElementsAre(10, 100, 100, 99));
+        EXPECT_THAT(errors, IsEmpty());
+        const std::vector<std::size_t> too_long{1000, 20};
+        EXPECT_THAT(expected_after_each(own, too_long, errors), ElementsAre(100, 99));
+        EXPECT_THAT(errors, ElementsAre(ErrorKind::kCorrupt));
       },
       with_groups(kLayouts[0]));
 }

@@ -33,8 +33,7 @@ Status DomainExchange::swap_messages(const DomainLinks& links, const UpdateExcha
   const auto stamp_of = [&](std::size_t place) {
     return gaia::Stamp{static_cast<std::uint32_t>(place), about.step.value + 1, about.whole};
   };
-  const auto own =
-      static_cast<std::size_t>(std::ranges::find(links.domains, links.own) - links.domains.begin());
+  const std::size_t own = links.place();
   const std::uint64_t significant = replica_.encode(stamp_of(own), offered, about.threshold, own_);
   ANTDT_RETURN_IF_ERROR(
       exchange_messages(links, own_, gaia::dense_bytes(values.size()), messages_));

@@ -2,8 +2,9 @@
 //
 // The engine owns the parameters, which are one array of floats in the host's memory, and tells
 // this object what happens to them. What is kept beside them is sync::gaia::DomainReplica: memory
-// for the parameters twice more, and for those of each other domain twice more, from the first
-// exchange on.
+// for the parameters three times more (what other domains know, and that and the values from before
+// the exchange), and twice more for each other domain (its part, and that from before). Messages
+// have memory for the longest so far, which are whole: the own one and those of all domains.
 #pragma once
 
 #include <functional>

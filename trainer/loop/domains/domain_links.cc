@@ -15,11 +15,6 @@ Status pass_within(const DomainLinks& links, std::span<std::byte> bytes) {
   return links.within->allgather_parts(sizes, bytes);
 }
 
-std::size_t place_of(const DomainLinks& links) {
-  return static_cast<std::size_t>(std::ranges::find(links.domains, links.own) -
-                                  links.domains.begin());
-}
-
 // What leaders have told one another first: of each message its size, and its first bytes.
 struct Heads {
   std::vector<std::uint64_t> sizes;  // by domain
@@ -33,7 +28,17 @@ struct Heads {
   }
 };
 
-Result<Heads> exchange_heads(const DomainLinks& links, std::span<const std::byte> own) {
+// What is expected after messages of which the longest had so many bytes: more than these, because
+// a latency between domains costs more than some bytes, and never more than `most`, whatever size a
+// leader claims. After long messages it shrinks slowly.
+std::size_t expected_after(std::uint64_t longest, std::size_t expected, std::size_t most) {
+  if (longest >= most) return most;
+  return std::min<std::size_t>(
+      std::max<std::size_t>(longest + longest / 4, expected - expected / 64), most);
+}
+
+Result<Heads> exchange_heads(const DomainLinks& links, std::span<const std::byte> own,
+                             std::size_t most) {
   Heads heads;
   heads.most = links.expected == nullptr ? 0 : links.expected->bytes;
   std::vector<std::byte> mine(heads.block());
@@ -47,10 +52,8 @@ Result<Heads> exchange_heads(const DomainLinks& links, std::span<const std::byte
     std::memcpy(&heads.sizes[i], &heads.all[i * heads.block()], sizeof size);
   }
   if (links.expected != nullptr) {
-    // More than the last ones had, because a latency between domains costs more than these bytes.
-    const std::uint64_t longest = *std::ranges::max_element(heads.sizes);
-    std::size_t& expected = links.expected->bytes;
-    expected = std::max<std::size_t>(longest + longest / 4, expected - expected / 64);
+    links.expected->bytes =
+        expected_after(*std::ranges::max_element(heads.sizes), links.expected->bytes, most);
   }
   return heads;
 }
@@ -68,7 +71,7 @@ Status exchange_rests(const DomainLinks& links, const Heads& heads, std::span<co
   }
   if (total == 0) return {};
   std::vector<std::byte> rests(total);
-  const std::size_t place = place_of(links);
+  const std::size_t place = links.place();
   std::ranges::copy(own.subspan(own.size() - sizes[place]),
                     rests.begin() + static_cast<std::ptrdiff_t>(begins[place]));
   ANTDT_RETURN_IF_ERROR(links.across->allgather_parts(sizes, rests));
@@ -88,11 +91,15 @@ Status mean_over_leaders(const DomainLinks& links, std::span<T> values) {
 
 }  // namespace
 
+std::size_t DomainLinks::place() const {
+  return static_cast<std::size_t>(std::ranges::find(domains, own) - domains.begin());
+}
+
 Status exchange_messages(const DomainLinks& links, std::span<const std::byte> own, std::size_t most,
                          DomainMessages& out) {
   Heads heads;
   if (links.across != nullptr) {
-    ANTDT_TRY(heads, exchange_heads(links, own));
+    ANTDT_TRY(heads, exchange_heads(links, own, most));
   } else {
     heads.sizes.resize(links.domains.size());
   }

@@ -18,7 +18,8 @@
 namespace antdt::trainer {
 
 // How many bytes the leaders expect of each message, so that most exchanges take the time of one
-// message, and not of two. What the leaders of a generation know of it is the same.
+// message, and not of two. What the leaders of a generation know of it is the same. It is never
+// more than the longest message that there can be.
 struct ExpectedBytes {
   std::size_t bytes = 0;
 };
@@ -31,6 +32,9 @@ struct DomainLinks {
                                      // is no leader, or its domain is the only one
   Collective* within = nullptr;      // the members of this domain; null: it is alone
   ExpectedBytes* expected = nullptr;  // of the exchanges of updates; null: nothing is expected
+
+  // Where the own domain is among `domains`.
+  [[nodiscard]] std::size_t place() const;
 };
 
 // One exchange of updates, the same on all members of all domains.

@@ -5,6 +5,17 @@
 #include "core/check.h"
 
 namespace antdt::sync::gaia {
+namespace {
+
+// As an assignment, but `to` keeps its arrays where it can: a map's assignment would make each of
+// them anew, in memory that the kernel must first fill with zeros.
+void assign_in_place(std::map<std::string, std::vector<float>>& to,
+                     const std::map<std::string, std::vector<float>>& from) {
+  std::erase_if(to, [&](const auto& entry) { return !from.contains(entry.first); });
+  for (const auto& [domain, part] : from) to[domain].assign(part.begin(), part.end());
+}
+
+}  // namespace
 
 void DomainReplica::settle() {
   pending_ = false;
@@ -18,15 +29,15 @@ void DomainReplica::begin(std::span<const float> values) {
   kept_.pending = pending_;
   kept_.values.assign(values.begin(), values.end());
   if (!pending_) {
-    known_ = kept_.values;
+    known_.assign(values.begin(), values.end());
     parts_.clear();
     pending_ = true;
     return;
   }
   ANTDT_CHECK(known_.size() == values.size(), "{} known values of {}", known_.size(),
               values.size());
-  kept_.known = known_;
-  kept_.parts = parts_;
+  kept_.known.assign(known_.begin(), known_.end());
+  assign_in_place(kept_.parts, parts_);
 }
 
 std::uint64_t DomainReplica::encode(const Stamp& stamp, std::span<const float> offered,

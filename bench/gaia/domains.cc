@@ -84,10 +84,9 @@ class Run {
       Batches batches(parts[d], setting_.batch, combine_seed(setting_.seed, d));
       domains_.emplace_back(std::move(replica), std::move(batches), setting_.domains, d,
                             setting_.most_ahead);
-      const auto& rows = domains_[d].batches.rows();
-      const auto end = rows.begin() +
-                       std::min<std::ptrdiff_t>(kVisited, static_cast<std::ptrdiff_t>(rows.size()));
-      take_rows(images_.train, {rows.begin(), end}, domains_[d].visited);
+      const std::span rows(domains_[d].batches.rows());
+      take_rows(images_.train, rows.first(std::min<std::size_t>(kVisited, rows.size())),
+                domains_[d].visited);
     }
     return {};
   }

@@ -6,7 +6,6 @@
 #include <random>
 
 namespace antdt::bench::gaia {
-namespace {
 
 Result<data::Examples> read_all(const std::string& job, data::Split split, data::DataShape& shape) {
   ANTDT_TRY(const auto reader, data::open_reader(job, split));
@@ -17,8 +16,6 @@ Result<data::Examples> read_all(const std::string& job, data::Split split, data:
   shape = reader->shape();
   return examples;
 }
-
-}  // namespace
 
 Result<Images> read_images(const std::string& directory) {
   const auto file = [&](const char* name) { return nlohmann::json::array({directory + name}); };
@@ -34,7 +31,7 @@ Result<Images> read_images(const std::string& directory) {
   return images;
 }
 
-void take_rows(const data::Examples& examples, const std::vector<std::uint32_t>& rows,
+void take_rows(const data::Examples& examples, std::span<const std::uint32_t> rows,
                data::Examples& out) {
   out.clear();
   for (const std::uint32_t row : rows) out.append(examples, row, row + 1);

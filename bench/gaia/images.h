@@ -1,7 +1,8 @@
-// MNIST in memory, divided among domains.
+// Records in memory: those of MNIST and of other data, and how domains divide them.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,12 @@ struct Images {
 // `directory` has MNIST's four files, unpacked, under their own names.
 [[nodiscard]] Result<Images> read_images(const std::string& directory);
 
+// All records of this split of a job's data; `shape` becomes theirs.
+[[nodiscard]] Result<data::Examples> read_all(const std::string& job, data::Split split,
+                                              data::DataShape& shape);
+
 // The rows of `examples` with these numbers.
-void take_rows(const data::Examples& examples, const std::vector<std::uint32_t>& rows,
+void take_rows(const data::Examples& examples, std::span<const std::uint32_t> rows,
                data::Examples& out);
 
 enum class Division : std::uint8_t {

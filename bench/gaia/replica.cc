@@ -21,8 +21,7 @@ void Batches::next(const data::Examples& train, data::Examples& out) {
     std::ranges::shuffle(rows_, random_);
     at_ = 0;
   }
-  const auto begin = rows_.begin() + static_cast<std::ptrdiff_t>(at_);
-  take_rows(train, {begin, begin + batch_}, out);
+  take_rows(train, std::span(rows_).subspan(at_, batch_), out);
   at_ += batch_;
 }
 

@@ -7,13 +7,13 @@
 //
 // TASK and DIRECTORY: bench/replicas/task.h. Ways: all-reduce (always), ds-sync, fixed-groups,
 // none; what was tried for Adam, in the groups of ds-sync: parameters, moments, changed-rows,
-// scaled-rows.
+// scaled-rows. The number of members must divide the batch. The exit code is 2 if an argument is
+// refused.
 //
 // The goal of ds-sync, on average over seeds: a consensus error below 1e-2 in the last tenth of the
 // steps; with mlp a loss of the last epoch within 2 % of all-reduce's, else an accuracy or AUC that
 // is at most twice the standard error of the difference below. The exit code is 1 if it is missed.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -21,7 +21,9 @@
 #include <numeric>
 #include <random>
 
+#include "bench/gaia/images.h"
 #include "bench/replicas/members.h"
+#include "bench/replicas/ways.h"
 #include "bench/synchronisation/descent.h"
 #include "trainer/torch/threads/compute_threads.h"
 
@@ -30,20 +32,6 @@ namespace {
 using namespace antdt;
 using namespace antdt::bench::replicas;
 using bench::synchronisation::Mixing;
-
-struct Way {
-  std::string name;
-  Mixing mixing;
-  Rule rule = Rule::kEngine;
-};
-const std::vector<Way> kWays{{"all-reduce", Mixing::kAll},
-                             {"ds-sync", Mixing::kDsSync},
-                             {"fixed-groups", Mixing::kFixedGroups},
-                             {"none", Mixing::kNone},
-                             {"parameters", Mixing::kDsSync, Rule::kParameters},
-                             {"moments", Mixing::kDsSync, Rule::kMoments},
-                             {"changed-rows", Mixing::kDsSync, Rule::kChangedRows},
-                             {"scaled-rows", Mixing::kDsSync, Rule::kScaledRows}};
 
 struct Learned {
   std::vector<double> errors;  // the consensus error after each fifth of the steps
@@ -55,8 +43,8 @@ struct Learned {
 std::vector<data::Examples> shares_of(const Task& task, std::span<const std::uint32_t> records) {
   std::vector<data::Examples> shares(task.members);
   const std::size_t each = records.size() / task.members;
-  for (std::size_t i = 0; i < each * task.members; ++i) {
-    shares[i / each].append(task.train, records[i], records[i] + 1);
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    bench::gaia::take_rows(task.train, records.subspan(i * each, each), shares[i]);
   }
   return shares;
 }
@@ -146,8 +134,7 @@ bool reached(const Task& task, const Runs& runs, const Runs& summed) {
 }
 
 // Whether the goal was reached.
-Result<bool> measure(const Task& task, std::uint64_t seeds,
-                     const std::vector<std::string>& wanted) {
+Result<bool> measure(const Task& task, std::uint64_t seeds, const std::vector<Way>& ways) {
   fmt::print(
       "{}: {} members, {} epochs of steps of {} records, {} at {}, momentum {}\n\n"
       "| way | consensus error after each fifth | in the last tenth | loss of the last epoch | of "
@@ -156,9 +143,8 @@ Result<bool> measure(const Task& task, std::uint64_t seeds,
       task.config.learning_rate, task.config.momentum);
   Runs summed;
   bool good = true;
-  for (const Way& way : kWays) {
+  for (const Way& way : ways) {
     const bool is_sum = way.mixing == Mixing::kAll;
-    if (!is_sum && std::ranges::find(wanted, way.name) == wanted.end()) continue;
     Runs runs;
     for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
       ANTDT_TRY(Learned learned, train(task, seed, way));
@@ -177,13 +163,13 @@ int main(int argc, char** argv) {
   CLI::App app("How far apart replicas of a real network stay, and what they learn.");
   std::string name, directory, optimizer;
   std::uint64_t seeds = 3;
-  std::vector<std::string> ways{"ds-sync", "fixed-groups", "none"};
+  std::vector<std::string> names{"ds-sync", "fixed-groups", "none"};
   std::uint32_t members = 0, batch = 0, epochs = 0;
   double rate = 0, momentum = 0;
   app.add_option("task", name)->required();
   app.add_option("directory", directory)->required();
   app.add_option("--seeds", seeds)->check(CLI::PositiveNumber);
-  app.add_option("--ways", ways)->delimiter(',');
+  app.add_option("--ways", names)->delimiter(',');
   app.add_option("--members", members);
   app.add_option("--batch", batch);
   app.add_option("--epochs", epochs);
@@ -192,6 +178,11 @@ int main(int argc, char** argv) {
   app.add_option("--momentum", momentum);
   CLI11_PARSE(app, argc, argv);
   trainer::set_compute_threads({});
+  const auto ways = ways_of(names);
+  if (!ways) {
+    fmt::print(stderr, "{}\n", ways.error().message);
+    return 2;
+  }
   auto task = read_task(name, directory);
   if (!task) {
     fmt::print(stderr, "{}\n", task.error().message);
@@ -203,7 +194,11 @@ int main(int argc, char** argv) {
   if (!optimizer.empty()) task->config.optimizer = optimizer;
   if (rate > 0) task->config.learning_rate = rate;
   task->config.momentum = momentum;
-  const auto good = measure(*task, seeds, ways);
+  if (const Status divides = check_division(*task); !divides) {
+    fmt::print(stderr, "{}\n", divides.error().message);
+    return 2;
+  }
+  const auto good = measure(*task, seeds, *ways);
   if (!good) {
     fmt::print(stderr, "{}\n", good.error().message);
     return 2;

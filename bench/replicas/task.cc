@@ -1,7 +1,6 @@
 #include "bench/replicas/task.h"
 
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "bench/gaia/images.h"
 
@@ -28,16 +27,11 @@ Status read_clicks(const std::string& directory, Task& task) {
                             {{"format", "criteo"},
                              {"paths", nlohmann::json::array({directory + "/train_10k.tsv"})},
                              {"hash_buckets", 16384}}}};
-  ANTDT_TRY(const auto reader, data::open_reader(job.dump(), data::Split::kTrain));
-  std::vector<std::uint64_t> numbers(reader->records());
-  std::iota(numbers.begin(), numbers.end(), 0U);
-  data::Examples all;
-  ANTDT_RETURN_IF_ERROR(reader->read(numbers, all));
+  ANTDT_TRY(const data::Examples all, gaia::read_all(job.dump(), data::Split::kTrain, task.shape));
   if (all.count <= kTrained) {
     return fail(ErrorKind::kUsage, "{}/train_10k.tsv has {} clicks: it must have more than {}",
                 directory, all.count, kTrained);
   }
-  task.shape = reader->shape();
   task.train = rows_of(all, 0, kTrained);
   task.test = rows_of(all, kTrained, all.count);
   return {};
@@ -71,6 +65,21 @@ Result<Task> read_task(const std::string& name, const std::string& directory) {
     return fail(ErrorKind::kUsage, "'{}' is no task: use mlp, resnet or deepfm", name);
   }
   return task;
+}
+
+Status check_division(const Task& task) {
+  if (task.members == 0 || task.batch == 0 || task.batch % task.members != 0) {
+    return fail(
+        ErrorKind::kUsage,
+        "steps of {} records cannot be divided evenly among {} members: use a batch that is "
+        "a multiple of the members",
+        task.batch, task.members);
+  }
+  if (task.batch > task.train.count) {
+    return fail(ErrorKind::kUsage, "a step of {} records is more than all {}", task.batch,
+                task.train.count);
+  }
+  return {};
 }
 
 }  // namespace antdt::bench::replicas

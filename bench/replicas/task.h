@@ -23,4 +23,7 @@ struct Task {
 // learns clicks, of which it has train_10k.tsv. kUsage for another name.
 [[nodiscard]] Result<Task> read_task(const std::string& name, const std::string& directory);
 
+// kUsage unless all members have the same share of a step, which the records are enough for.
+[[nodiscard]] Status check_division(const Task& task);
+
 }  // namespace antdt::bench::replicas

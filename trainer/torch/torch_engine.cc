@@ -118,8 +118,8 @@ class TorchEngine final : public Engine {
 
   [[nodiscard]] Status can_mix() const override { return {}; }
   [[nodiscard]] Status mix(Collective& group) override {
-    // A row of which this member knew nothing may get moments of another.
-    awake_are_known_ = false;
+    // A row of which this member knew nothing may get moments of another, if moments are mixed.
+    if (of_replica_ != nullptr) awake_are_known_ = false;
     return replica_.mix(group, mixed_arrays(), buffers_);
   }
   [[nodiscard]] Status consolidate(Collective& holders) override {

@@ -72,13 +72,11 @@ double alone(Engine& engine, const std::vector<data::Examples>& batches, double 
   return step(engine, *group.member(0), batches, weight);
 }
 
-bool is_image(const std::string& model) { return model == "resnet" || model == "mlp"; }
-
 class OnADevice : public ::testing::TestWithParam<std::string> {
  protected:
-  data::DataShape shape_ = is_image(GetParam()) ? image_shape() : click_shape();
+  data::DataShape shape_ = shape_for(GetParam());
   [[nodiscard]] data::Examples make(std::size_t count, unsigned seed) const {
-    return is_image(GetParam()) ? images(count, seed) : clicks(count, seed);
+    return records_for(GetParam(), count, seed);
   }
 };
 INSTANTIATE_TEST_SUITE_P(Models, OnADevice,
@@ -280,11 +278,7 @@ TEST(DeviceState, AMemberThatReceivesTheStateGoesOnLikeItsSource) {
   for (unsigned i = 0; i < 3; ++i) alone(*source, {clicks(16, i)}, 16);
   const auto newcomer = device_engine(config, shape);
   EXPECT_NE(state_hash(*newcomer, Step{3}), state_hash(*source, Step{3}));
-  const auto from = source->state_parts();
-  const auto to = newcomer->state_parts();
-  ASSERT_EQ(from.size(), to.size());
-  for (std::size_t i = 0; i < from.size(); ++i) std::ranges::copy(from[i], to[i].begin());
-  newcomer->state_replaced();
+  take_over(*newcomer, *source);
   EXPECT_EQ(state_hash(*newcomer, Step{3}), state_hash(*source, Step{3}));
   alone(*source, {clicks(16, 9)}, 16);
   alone(*newcomer, {clicks(16, 9)}, 16);

@@ -12,35 +12,10 @@
 namespace antdt::trainer {
 namespace {
 
-using DomainBits = std::vector<std::vector<std::byte>>;
-
-std::unique_ptr<Engine> domain_engine(const TrainerConfig& config, const data::DataShape& shape) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);  // LibTorch's seed is one for the process
-  return engine_of(config, shape);
-}
-
 TrainerConfig with_momentum(const std::string& model) {
   TrainerConfig config = config_of(model);
   config.momentum = 0.9;
   return config;
-}
-
-// All parts of an engine's state: the parameters, then what the optimizer keeps, and buffers.
-DomainBits all_bits(Engine& engine) {
-  DomainBits all;
-  for (const auto& part : engine.state_parts()) all.emplace_back(part.begin(), part.end());
-  return all;
-}
-std::vector<float> domain_parameters(Engine& engine) {
-  const auto bits = all_bits(engine)[0];
-  std::vector<float> values(bits.size() / sizeof(float));
-  std::memcpy(values.data(), bits.data(), bits.size());
-  return values;
-}
-
-data::Examples batch_of(bool images_wanted, std::size_t count, unsigned seed) {
-  return images_wanted ? images(count, seed) : clicks(count, seed);
 }
 
 const DomainsOfTest kTwoAndTwo{{"a", {0, 1}}, {"b", {2, 3}}};
@@ -53,8 +28,7 @@ INSTANTIATE_TEST_SUITE_P(Models, EveryModelsDomains,
 // With a whole exchange in each step, the sum of the domains' updates, momentum included, is that
 // of all-reduce, whatever the members' shares are.
 TEST_P(EveryModelsDomains, LearnWhatAllReduceLearnsIfEveryExchangeIsWhole) {
-  const bool is_image = GetParam() == "mlp" || GetParam() == "resnet";
-  const data::DataShape shape = is_image ? image_shape() : click_shape();
+  const data::DataShape shape = shape_for(GetParam());
   constexpr std::size_t kRecords = 24;
   const std::vector<std::size_t> begins{0, 2, 9, 14, kRecords};
   std::vector<float> start, summed, merged;
@@ -63,12 +37,12 @@ TEST_P(EveryModelsDomains, LearnWhatAllReduceLearnsIfEveryExchangeIsWhole) {
       [&](Collective& collective) {
         const std::uint32_t rank = collective.rank();
         const LinksOfTest own(collective, kTwoAndTwo);
-        const auto sums = domain_engine(with_momentum(GetParam()), shape);
-        const auto domains = domain_engine(with_momentum(GetParam()), shape);
-        const auto first = domain_parameters(*domains);
+        const auto sums = engine_of(with_momentum(GetParam()), shape);
+        const auto domains = engine_of(with_momentum(GetParam()), shape);
+        const auto first = trained_floats(*domains);
         for (unsigned i = 0; i < 4; ++i) {
           const auto part =
-              rows(batch_of(is_image, kRecords, i), shape, begins[rank], begins[rank + 1]);
+              rows(records_for(GetParam(), kRecords, i), shape, begins[rank], begins[rank + 1]);
           step(*sums, collective, {part}, kRecords);
           const Status done =
               domains->exchange_updates(own.links(), {.step = Step{i}, .whole = true});
@@ -78,8 +52,8 @@ TEST_P(EveryModelsDomains, LearnWhatAllReduceLearnsIfEveryExchangeIsWhole) {
         ASSERT_TRUE(domains->consolidate_domains(own.links()));
         if (rank != 3) return;
         start = first;
-        summed = domain_parameters(*sums);
-        merged = domain_parameters(*domains);
+        summed = trained_floats(*sums);
+        merged = trained_floats(*domains);
       },
       with_groups(kLayouts[0]));
   const double trained = distance(start, summed);
@@ -97,25 +71,25 @@ INSTANTIATE_TEST_SUITE_P(Layouts, TorchDomains,
 
 TEST_P(TorchDomains, HaveTheSameBitsInADomainAndEverywhereWhenTheyAreConsolidated) {
   std::vector<std::vector<float>> replicas(4);
-  std::vector<DomainBits> ended(4);
+  std::vector<std::vector<Bits>> ended(4);
   run_as_threads(
       4,
       [&](Collective& collective) {
         const std::uint32_t rank = collective.rank();
         const LinksOfTest own(collective, kTwoAndTwo);
-        const auto engine = domain_engine(with_momentum("mlp"), image_shape());
+        const auto engine = engine_of(with_momentum("mlp"), image_shape());
         for (unsigned i = 0; i < 7; ++i) {
           const Status done = engine->exchange_updates(
               own.links(), {.step = Step{i}, .whole = i == 4, .threshold = 0.02F});
           ASSERT_TRUE(done) << done.error().message;
           step(*engine, own.within(), {images(6, 10 * rank + i)}, 24);
         }
-        auto before = domain_parameters(*engine);
+        auto before = trained_floats(*engine);
         EXPECT_LT(engine->update_sums().sent, engine->update_sums().elements);
         ASSERT_TRUE(engine->consolidate_domains(own.links()));
         const std::lock_guard lock(mutex_);
         replicas[rank] = std::move(before);
-        ended[rank] = all_bits(*engine);
+        ended[rank] = bits_of(*engine);
       },
       with_groups(GetParam()));
   EXPECT_EQ(replicas[0], replicas[1]);
@@ -133,13 +107,13 @@ TEST_P(TorchDomains, WithdrawWhatALostDomainSentInPart) {
       [&](Collective& collective) {
         const std::uint32_t rank = collective.rank();
         const LinksOfTest own(collective, all);
-        const auto engine = domain_engine(config_of("mlp"), image_shape());
+        const auto engine = engine_of(config_of("mlp"), image_shape());
         std::vector<float> whole;
         for (unsigned i = 0; i < 6; ++i) {
           const Status done = engine->exchange_updates(
               own.links(), {.step = Step{i}, .whole = i == 2, .threshold = 0.02F});
           ASSERT_TRUE(done) << done.error().message;
-          if (i == 2) whole = domain_parameters(*engine);
+          if (i == 2) whole = trained_floats(*engine);
           if (i < 2 || rank == 3) {
             step(*engine, own.within(), {images(6, 10 * rank + i)}, 24);
           } else {
@@ -147,10 +121,10 @@ TEST_P(TorchDomains, WithdrawWhatALostDomainSentInPart) {
           }
         }
         if (rank == 3) return;
-        EXPECT_GT(max_difference(domain_parameters(*engine), whole), 1e-3) << "it is here in part";
+        EXPECT_GT(max_difference(trained_floats(*engine), whole), 1e-3) << "it is here in part";
         const LinksOfTest left(collective, rest);
         ASSERT_TRUE(engine->consolidate_domains(left.links()));
-        EXPECT_LT(max_difference(domain_parameters(*engine), whole), 1e-6);
+        EXPECT_LT(max_difference(trained_floats(*engine), whole), 1e-6);
       },
       with_groups(GetParam()));
 }
@@ -162,37 +136,37 @@ TEST(TorchDomain, HasEveryBitBackAfterADiscardedStepAndAfterWhatBroke) {
       [&](Collective& collective) {
         const std::uint32_t rank = collective.rank();
         const LinksOfTest own(collective, domains);
-        const auto engine = domain_engine(with_momentum("deepfm"), click_shape());
+        const auto engine = engine_of(with_momentum("deepfm"), click_shape());
         const auto another_step = [&](unsigned i) {
           ASSERT_TRUE(engine->exchange_updates(own.links(), {.step = Step{i}, .threshold = 0.01F}));
           step(*engine, own.within(), {clicks(8, 10 * rank + i)}, 16);
         };
         another_step(0);
         another_step(1);
-        const auto before = all_bits(*engine);
+        const auto before = bits_of(*engine);
         ASSERT_TRUE(engine->exchange_updates(own.links(), {.step = Step{2}, .whole = true}));
         engine->begin_step(own.within());
         ASSERT_TRUE(engine->compute(clicks(8, 7), true));
         ASSERT_TRUE(engine->finish_reduction());
-        EXPECT_NE(all_bits(*engine), before);
+        EXPECT_NE(bits_of(*engine), before);
         engine->discard();
-        EXPECT_EQ(all_bits(*engine), before);
+        EXPECT_EQ(bits_of(*engine), before);
         engine->discard();  // there is nothing to bring back any more
-        EXPECT_EQ(all_bits(*engine), before);
+        EXPECT_EQ(bits_of(*engine), before);
 
         BrokenCollective broken;
         DomainLinks to_nobody = own.links();
         to_nobody.across = &broken;
         EXPECT_FALSE(engine->exchange_updates(to_nobody, {.step = Step{2}, .whole = true}));
         engine->discard();
-        EXPECT_EQ(all_bits(*engine), before);
+        EXPECT_EQ(bits_of(*engine), before);
         EXPECT_FALSE(engine->consolidate_domains(to_nobody));
-        EXPECT_EQ(all_bits(*engine), before);
+        EXPECT_EQ(bits_of(*engine), before);
 
         another_step(2);
-        const auto applied = all_bits(*engine);
+        const auto applied = bits_of(*engine);
         engine->discard();
-        EXPECT_EQ(all_bits(*engine), applied) << "an applied step has forgotten what was before";
+        EXPECT_EQ(bits_of(*engine), applied) << "an applied step has forgotten what was before";
       },
       with_groups(kLayouts[0]));
 }
@@ -205,13 +179,13 @@ TEST(TorchDomain, RefusesUpdatesOfAnotherModel) {
         const LinksOfTest own(collective, domains);
         TrainerConfig config = config_of("mlp");
         if (collective.rank() == 1) config.hidden = {20, 8};
-        const auto engine = domain_engine(config, image_shape());
-        const auto before = all_bits(*engine);
+        const auto engine = engine_of(config, image_shape());
+        const auto before = bits_of(*engine);
         const Status done = engine->exchange_updates(own.links(), {.step = Step{0}, .whole = true});
         ASSERT_FALSE(done);
         EXPECT_EQ(done.error().kind, ErrorKind::kCorrupt);
         engine->discard();
-        EXPECT_EQ(all_bits(*engine), before);
+        EXPECT_EQ(bits_of(*engine), before);
       },
       with_groups(kLayouts[0]));
 }
@@ -222,14 +196,14 @@ TEST(TorchDomain, WhoseStateWasReplacedHasNothingPending) {
       2,
       [&](Collective& collective) {
         const LinksOfTest own(collective, domains);
-        const auto engine = domain_engine(config_of("mlp"), image_shape());
+        const auto engine = engine_of(config_of("mlp"), image_shape());
         ASSERT_TRUE(engine->exchange_updates(own.links(), {.step = Step{0}}));
         step(*engine, own.within(), {images(8, collective.rank())}, 16);
-        const auto received = domain_engine(config_of("mlp"), image_shape());
+        const auto received = engine_of(config_of("mlp"), image_shape());
         take_over(*engine, *received);
-        const auto before = all_bits(*engine);
+        const auto before = bits_of(*engine);
         ASSERT_TRUE(engine->exchange_updates(own.links(), {.step = Step{5}, .whole = true}));
-        EXPECT_EQ(all_bits(*engine), before) << "nobody had anything to send";
+        EXPECT_EQ(bits_of(*engine), before) << "nobody had anything to send";
       },
       with_groups(kLayouts[0]));
 }

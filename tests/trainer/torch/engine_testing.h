@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <vector>
@@ -81,6 +83,15 @@ inline data::Examples images(std::size_t count, unsigned seed) {
   return out;
 }
 
+inline bool learns_images(const std::string& model) { return model == "mlp" || model == "resnet"; }
+// What a model learns: images or clicks.
+inline data::DataShape shape_for(const std::string& model) {
+  return learns_images(model) ? image_shape() : click_shape();
+}
+inline data::Examples records_for(const std::string& model, std::size_t count, unsigned seed) {
+  return learns_images(model) ? images(count, seed) : clicks(count, seed);
+}
+
 inline data::Examples rows(const data::Examples& of, const data::DataShape& shape, std::size_t from,
                            std::size_t to) {
   data::Examples out;
@@ -96,8 +107,11 @@ inline data::Examples rows(const data::Examples& of, const data::DataShape& shap
   return out;
 }
 
+// Members may call it in threads of their own.
 inline std::unique_ptr<Engine> engine_of(const TrainerConfig& config,
                                          const data::DataShape& shape) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);  // LibTorch's seed is one for the process
   auto engine = make_torch_engine(config, shape);
   EXPECT_TRUE(engine) << engine.error().message;
   return std::move(*engine);
@@ -111,6 +125,21 @@ inline std::vector<float> state_of(const Engine& engine) {
   std::memcpy(values.data(), bytes->data(), values.size() * sizeof(float));
   return values;
 }
+
+// All parts of an engine's state: the parameters, then what the optimizer keeps, its counter of
+// steps, and buffers.
+using Bits = std::vector<std::byte>;
+inline std::vector<Bits> bits_of(Engine& engine) {
+  std::vector<Bits> all;
+  for (const auto& part : engine.state_parts()) all.emplace_back(part.begin(), part.end());
+  return all;
+}
+inline std::vector<float> as_floats(const Bits& part) {
+  std::vector<float> values(part.size() / sizeof(float));
+  std::memcpy(values.data(), part.data(), values.size() * sizeof(float));
+  return values;
+}
+inline std::vector<float> trained_floats(Engine& engine) { return as_floats(bits_of(engine)[0]); }
 
 // The distance of two models. One flipped sign before a ReLU, which rounding alone can do and
 // which depends on the processor, moves a few weights far, and so is no measure: their maximum.

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "bench/replicas/rules.h"
+#include "bench/replicas/task.h"
+#include "bench/replicas/ways.h"
 
 namespace antdt::bench::replicas {
 namespace {
@@ -56,6 +58,41 @@ TEST(ReplicaRules, ChangesOfTheTableCountSeveralTimes) {
   Two two;
   scale_rows(kTable, two.before_a, 3, two.a);
   EXPECT_THAT(two.a, ElementsAre(2, 25, 1, 14, 2, 3, 3));
+}
+
+std::vector<std::string> names_of_ways(const std::vector<std::string>& wanted) {
+  const auto ways = ways_of(wanted);
+  EXPECT_TRUE(ways) << ways.error().message;
+  std::vector<std::string> names;
+  for (const Way& way : *ways) names.push_back(way.name);
+  return names;
+}
+
+TEST(ReplicaWays, AreThoseNamedAfterAllReduceAndUnknownOnesAreRefused) {
+  EXPECT_THAT(names_of_ways({}), ElementsAre("all-reduce"));
+  EXPECT_THAT(names_of_ways({"none", "all-reduce", "ds-sync", "none"}),
+              ElementsAre("all-reduce", "ds-sync", "none"));
+  const auto refused = ways_of(std::vector<std::string>{"ds-sync", "ds-sink"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("'ds-sink' is no way"));
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("scaled-rows"));
+}
+
+TEST(ReplicaTask, IsRefusedIfItsStepsCannotBeDividedEvenly) {
+  Task task;
+  task.train.count = 64;
+  const auto divides = [&](std::uint32_t members, std::uint32_t batch) {
+    task.members = members;
+    task.batch = batch;
+    return check_division(task).has_value();
+  };
+  EXPECT_TRUE(divides(4, 64));
+  EXPECT_TRUE(divides(3, 63));
+  EXPECT_FALSE(divides(3, 64));
+  EXPECT_FALSE(divides(8, 4)) << "a member would have no records";
+  EXPECT_FALSE(divides(4, 68)) << "there are not so many records";
+  EXPECT_FALSE(divides(0, 64));
 }
 
 }  // namespace

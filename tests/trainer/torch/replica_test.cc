@@ -10,6 +10,7 @@
 #include <random>
 
 #include "tests/trainer/collective/testing.h"
+#include "tests/trainer/domain_testing.h"
 #include "tests/trainer/local_group.h"
 #include "tests/trainer/torch/engine_testing.h"
 #include "trainer/torch/optimizer.h"
@@ -18,25 +19,6 @@ namespace antdt::trainer {
 namespace {
 
 using Ranks = std::vector<std::uint32_t>;
-using Bits = std::vector<std::byte>;
-
-std::unique_ptr<Engine> replica_of(const TrainerConfig& config, const data::DataShape& shape) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);  // LibTorch's seed is one for the process
-  return engine_of(config, shape);
-}
-
-// All parts of an engine's state: the parameters, then what the optimizer keeps, and buffers.
-std::vector<Bits> bits_of(Engine& engine) {
-  std::vector<Bits> all;
-  for (const auto& part : engine.state_parts()) all.emplace_back(part.begin(), part.end());
-  return all;
-}
-std::vector<float> floats_of_part(const Bits& part) {
-  std::vector<float> values(part.size() / sizeof(float));
-  std::memcpy(values.data(), part.data(), values.size() * sizeof(float));
-  return values;
-}
 
 void local_step(Engine& engine, Collective& members, const data::Examples& batch, double weight) {
   engine.begin_local_step(members);
@@ -57,26 +39,19 @@ std::vector<float> mean_of(const std::vector<std::vector<float>>& all) {
 // Four members, each of whose replicas has trained other records.
 class Replicas : public testing::TestWithParam<Layout> {
  protected:
-  [[nodiscard]] static OptionsOf options() {
-    return [layout = GetParam()](std::uint32_t rank) {
-      CollectiveOptions options = layout.options_of(rank);
-      options.groups = true;
-      return options;
-    };
-  }
   // Calls `body` for each member in a thread, after three local steps.
   template <class F>
   void in_members(F body) {
     run_as_threads(
         4,
         [&](Collective& collective) {
-          const auto engine = replica_of(config_of("deepfm", "adam"), click_shape());
+          const auto engine = engine_of(config_of("deepfm", "adam"), click_shape());
           for (unsigned i = 0; i < 3; ++i) {
             local_step(*engine, collective, clicks(8, 10 * collective.rank() + i), 8);
           }
           body(collective, *engine);
         },
-        options());
+        with_groups(GetParam()));
   }
   std::mutex mutex_;
 };
@@ -103,9 +78,8 @@ TEST_P(Replicas, MixedParametersAndMomentsAreTheMeanOfTheGroups) {
     for (std::size_t part = 0; part < 3; ++part) {
       EXPECT_NE(before[rank][part], before[other][part]) << "the replicas did differ";
       EXPECT_NE(after[rank][part], after[(rank + 1) % 4][part]) << "another group, another mean";
-      const auto mean =
-          mean_of({floats_of_part(before[rank][part]), floats_of_part(before[other][part])});
-      EXPECT_LT(max_difference(floats_of_part(after[rank][part]), mean), 1e-6);
+      const auto mean = mean_of({as_floats(before[rank][part]), as_floats(before[other][part])});
+      EXPECT_LT(max_difference(as_floats(after[rank][part]), mean), 1e-6);
     }
     EXPECT_EQ(after[rank][3], before[rank][3]);
   }
@@ -117,7 +91,7 @@ TEST(MixedReplicas, KeepWhatAnotherOptimizerThanAdamRemembers) {
   for (const TrainerConfig& config : {momentum, config_of("mlp", "adagrad")}) {
     LocalGroup group(2);
     group.run([&](Collective& collective) {
-      const auto engine = replica_of(config, image_shape());
+      const auto engine = engine_of(config, image_shape());
       local_step(*engine, collective, images(8, collective.rank()), 8);
       const auto before = bits_of(*engine);
       ASSERT_TRUE(engine->mix(collective));
@@ -128,35 +102,38 @@ TEST(MixedReplicas, KeepWhatAnotherOptimizerThanAdamRemembers) {
   }
 }
 
-// Moments come from other members, so a row may move that was in no batch of this one.
-TEST(MixedReplicas, MoveTheSameRowsToTheLastBitWhicheverRest) {
+// The state of each of three members by rank, whose embedding gradients are `how`.
+std::vector<std::vector<Bits>> mixed_states(TrainerConfig config, const std::string& how) {
   data::DataShape shape = click_shape();
   shape.id_rows = 500;
-  std::vector<std::vector<Bits>> states;
-  for (const std::string how : {"dense", "auto"}) {
-    TrainerConfig config = config_of("deepfm", "adam");
-    config.embedding_gradients = how;
-    LocalGroup group(3);
-    std::mutex mutex;
-    std::vector<std::vector<Bits>> ended(3);
-    group.run([&](Collective& collective) {
-      const auto engine = replica_of(config, shape);
-      for (unsigned step = 0; step < 4; ++step) {
-        ASSERT_TRUE(engine->mix(collective));
-        engine->begin_local_step(collective);
-        ASSERT_TRUE(engine->compute(clicks(2, 10 * collective.rank() + step), true));
-        if (step == 1) {
-          engine->discard();
-        } else {
-          engine->apply(2);
-        }
+  config.embedding_gradients = how;
+  LocalGroup group(3);
+  std::vector<std::vector<Bits>> ended(3);
+  group.run([&](Collective& collective) {
+    const auto engine = engine_of(config, shape);
+    for (unsigned step = 0; step < 4; ++step) {
+      ASSERT_TRUE(engine->mix(collective));
+      engine->begin_local_step(collective);
+      ASSERT_TRUE(engine->compute(clicks(2, 10 * collective.rank() + step), true));
+      if (step == 1) {
+        engine->discard();
+      } else {
+        engine->apply(2);
       }
-      const std::lock_guard lock(mutex);
-      ended[collective.rank()] = bits_of(*engine);
-    });
-    for (auto& state : ended) states.push_back(std::move(state));
+    }
+    ended[collective.rank()] = bits_of(*engine);
+  });
+  return ended;
+}
+
+// Adam's moments come from other members, so a row may move that was in no batch of this one. With
+// momentum, which stays with each member, only rows of its own batches move by its updates.
+TEST(MixedReplicas, MoveTheSameRowsToTheLastBitWhicheverRest) {
+  TrainerConfig momentum = config_of("deepfm");
+  momentum.momentum = 0.9;
+  for (const TrainerConfig& config : {momentum, config_of("deepfm", "adam")}) {
+    EXPECT_EQ(mixed_states(config, "dense"), mixed_states(config, "auto")) << config.optimizer;
   }
-  for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(states[rank], states[3 + rank]);
 }
 
 // Eight members, each with an element for every kind of gradient, whose moments are averaged in
@@ -264,8 +241,8 @@ TEST_P(Replicas, AConsolidatedStateIsTheMeanOfAllOfItWithTheSameBitsOnEachHolder
   }
   for (std::size_t part = 0; part + 1 < after[0].size(); ++part) {
     std::vector<std::vector<float>> all;
-    for (const std::uint32_t rank : holders) all.push_back(floats_of_part(before[rank][part]));
-    EXPECT_LT(max_difference(floats_of_part(after[0][part]), mean_of(all)), 1e-6) << part;
+    for (const std::uint32_t rank : holders) all.push_back(as_floats(before[rank][part]));
+    EXPECT_LT(max_difference(as_floats(after[0][part]), mean_of(all)), 1e-6) << part;
   }
 }
 
@@ -277,7 +254,7 @@ std::vector<std::pair<bool, bool>> consolidate_broken_at(std::uint64_t number) {
     const auto member = group.member(rank, [&](OperationKind, std::uint64_t operation) {
       return rank == 2 && operation == number ? Fate::kBreaks : Fate::kGoesOn;
     });
-    const auto engine = replica_of(config_of("deepfm", "adam"), click_shape());
+    const auto engine = engine_of(config_of("deepfm", "adam"), click_shape());
     local_step(*engine, *member, clicks(8, rank), 8);
     const auto before = bits_of(*engine);
     const bool completed = engine->consolidate(*member).has_value();
@@ -302,7 +279,7 @@ TEST(BrokenMix, IsTakenBackByDiscard) {
       const auto member = group->member(rank, [&](OperationKind, std::uint64_t number) {
         return rank == 1 && number == at ? Fate::kBreaks : Fate::kGoesOn;
       });
-      const auto engine = replica_of(config_of("mlp", "adam"), image_shape());
+      const auto engine = engine_of(config_of("mlp", "adam"), image_shape());
       local_step(*engine, *member, images(8, rank), 8);
       const auto before = bits_of(*engine);
       EXPECT_EQ(engine->mix(*member).has_value(), rank == 0 && at == 2);
@@ -315,15 +292,13 @@ TEST(BrokenMix, IsTakenBackByDiscard) {
 TEST(ReplacedState, IsNotUndoneByWhatWasBeforeAMix) {
   in_threads(2, [group = std::make_shared<LocalGroup>(2)](std::uint32_t rank) {
     const auto member = group->member(rank);
-    const auto engine = replica_of(config_of("resnet"), image_shape());
-    const auto source = replica_of(config_of("resnet"), image_shape());
+    const auto engine = engine_of(config_of("resnet"), image_shape());
+    const auto source = engine_of(config_of("resnet"), image_shape());
     local_step(*source, *member, images(8, 7), 8);
     local_step(*engine, *member, images(8, rank), 8);
     ASSERT_TRUE(engine->mix(*member));
     const auto received = bits_of(*source);
-    const auto into = engine->state_parts();
-    for (std::size_t i = 0; i < into.size(); ++i) std::ranges::copy(received[i], into[i].begin());
-    engine->state_replaced();
+    take_over(*engine, *source);
     EXPECT_EQ(bits_of(*engine), received);
     engine->discard();
     EXPECT_EQ(bits_of(*engine), received);
@@ -338,25 +313,24 @@ INSTANTIATE_TEST_SUITE_P(Models, EveryModelsReplicas,
                          [](const auto& p) { return p.param; });
 
 TEST_P(EveryModelsReplicas, TheMeanOfWeightedLocalStepsIsTheStepOfSummedGradients) {
-  const bool is_image = GetParam() == "mlp" || GetParam() == "resnet";
-  const data::DataShape shape = is_image ? image_shape() : click_shape();
-  const data::Examples all = is_image ? images(24, 1) : clicks(24, 1);
+  const data::DataShape shape = shape_for(GetParam());
+  const data::Examples all = records_for(GetParam(), 24, 1);
   const std::vector<std::size_t> begins{0, 4, 14, 24};
   std::vector<float> summed, mixed, start;
   LocalGroup group(3);
   group.run([&](Collective& collective) {
     const std::uint32_t rank = collective.rank();
     const auto part = rows(all, shape, begins[rank], begins[rank + 1]);
-    const auto sums = replica_of(config_of(GetParam()), shape);
-    const auto own = replica_of(config_of(GetParam()), shape);
-    const auto first = floats_of_part(bits_of(*own)[0]);
+    const auto sums = engine_of(config_of(GetParam()), shape);
+    const auto own = engine_of(config_of(GetParam()), shape);
+    const auto first = trained_floats(*own);
     step(*sums, collective, {part}, 24);
     local_step(*own, collective, part, 24.0 / 3);
     ASSERT_TRUE(own->mix(collective));
     if (rank != 0) return;
     start = first;
-    summed = floats_of_part(bits_of(*sums)[0]);
-    mixed = floats_of_part(bits_of(*own)[0]);
+    summed = trained_floats(*sums);
+    mixed = trained_floats(*own);
   });
   const double trained = distance(start, summed);
   ASSERT_GT(trained, 0);

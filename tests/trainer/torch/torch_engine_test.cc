@@ -29,14 +29,9 @@ std::vector<float> train_spread(const TrainerConfig& config, const data::DataSha
                             ? static_cast<double>(all.count)
                             : std::accumulate(all.weights.begin(), all.weights.end(), 0.0);
   LocalGroup group(static_cast<std::uint32_t>(spread.size()));
-  std::mutex mutex;
   std::vector<float> result;
   group.run([&](Collective& collective) {
-    std::unique_ptr<Engine> engine;
-    {
-      const std::lock_guard lock(mutex);  // LibTorch's seed is one for the process
-      engine = engine_of(config, shape);
-    }
+    const auto engine = engine_of(config, shape);
     std::size_t from = 0;
     for (std::uint32_t rank = 0; rank < collective.rank(); ++rank) {
       for (const std::size_t count : spread[rank]) from += count;
@@ -58,12 +53,9 @@ constexpr double kRounding = 5e-3;
 
 class EveryModel : public ::testing::TestWithParam<std::string> {
  protected:
-  [[nodiscard]] static bool is_image(const std::string& model) {
-    return model == "resnet" || model == "mlp";
-  }
-  data::DataShape shape_ = is_image(GetParam()) ? image_shape() : click_shape();
+  data::DataShape shape_ = shape_for(GetParam());
   data::Examples make(std::size_t count, unsigned seed) {
-    return is_image(GetParam()) ? images(count, seed) : clicks(count, seed);
+    return records_for(GetParam(), count, seed);
   }
 };
 INSTANTIATE_TEST_SUITE_P(Models, EveryModel,
@@ -127,11 +119,7 @@ wire::TableSums counted(const std::string& how, std::uint32_t members, std::uint
   std::mutex mutex;
   wire::TableSums sums;
   group.run([&](Collective& collective) {
-    std::unique_ptr<Engine> engine;
-    {
-      const std::lock_guard lock(mutex);
-      engine = engine_of(config, shape);
-    }
+    const auto engine = engine_of(config, shape);
     for (unsigned i = 0; i < 3; ++i) step(*engine, collective, {clicks(8, i)}, 8.0 * members);
     const std::lock_guard lock(mutex);
     sums = engine->table_sums();
@@ -194,11 +182,7 @@ TEST(SparseGradients, ARowThatIsInNoBatchStaysAsItIsAndMembersStayAlike) {
   std::vector<std::uint64_t> hashes;
   LocalGroup group(3);
   group.run([&](Collective& collective) {
-    std::unique_ptr<Engine> engine;
-    {
-      const std::lock_guard lock(mutex);
-      engine = engine_of(config, shape);
-    }
+    const auto engine = engine_of(config, shape);
     // Rows 0 to 9 are in the first batches and not in those that follow.
     for (unsigned i = 0; i < 6; ++i) {
       data::Examples batch = clicks(8, 10 * i + collective.rank());
@@ -291,10 +275,9 @@ class EveryModelAndOptimizer
     if (optimizer == "momentum") config.momentum = 0.9;
     return config;
   }
-  bool is_image_ = std::get<0>(GetParam()) == "resnet" || std::get<0>(GetParam()) == "mlp";
-  data::DataShape shape_ = is_image_ ? image_shape() : click_shape();
+  data::DataShape shape_ = shape_for(std::get<0>(GetParam()));
   [[nodiscard]] data::Examples make(std::size_t count, unsigned seed) const {
-    return is_image_ ? images(count, seed) : clicks(count, seed);
+    return records_for(std::get<0>(GetParam()), count, seed);
   }
 };
 INSTANTIATE_TEST_SUITE_P(

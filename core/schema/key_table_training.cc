@@ -141,6 +141,13 @@ const std::vector<Key>& training() {
        "sync shadow-easgd: the share of the distance between a worker's replica and the centre "
        "that an exchange takes away from each; 0: 1 / N with N workers, and 1 / 2 with one",
        {0, 1}},
+      {"trainer.shadow.threads",
+       kInteger,
+       "1",
+       "sync shadow-easgd: threads of a worker that train its replica at the same time, each with "
+       "a "
+       "part of the batch",
+       {1, 1024}},
       {"trainer.gaia.threshold",
        kNumber,
        "0.01",

@@ -122,6 +122,7 @@ struct BatchSection {
 struct ShadowSection {
   std::uint64_t every = 0;  // in steps of a worker; 0: in the background
   double alpha = 0;
+  std::uint32_t threads = 0;  // of a worker, that train its replica
 };
 
 // With gaia.

@@ -194,9 +194,12 @@ Result<std::unique_ptr<PsModel>> Maker::served(const data::DataShape& shape, con
   }
   set_compute_threads({config_.threads, config_.threads});
   const kit::Context from = context(without_rows(shape));
-  ANTDT_TRY(auto model_made, model(from));
-  ANTDT_TRY(auto counted, metric(from));
-  return make_torch_ps_model(config_, shape, {std::move(model_made), std::move(counted)});
+  ServedModel served;
+  while (served.models.size() < models_needed(config_)) {
+    ANTDT_TRY(served.models.emplace_back(), model(from));
+  }
+  ANTDT_TRY(served.metric, metric(from));
+  return make_torch_ps_model(config_, shape, std::move(served));
 }
 
 Status Maker::options_read() const { return all_read(options_); }

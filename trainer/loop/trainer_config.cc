@@ -15,6 +15,7 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json) {
   job.read("trainer.sync", config.sync);
   job.read("trainer.shadow.every", config.shadow_every);
   job.read("trainer.shadow.alpha", config.shadow_alpha);
+  job.read("trainer.shadow.threads", config.shadow_threads);
   if (config.sync == SyncStrategy::kShadowEasgd && config.shadow_alpha == 0) {
     std::uint32_t workers = 1;
     job.read("roles.worker.count", workers);
@@ -56,6 +57,9 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json) {
   ANTDT_TRY(config.domains, parse_domains(config_json));
   if (config.threads == 0) {
     return fail(ErrorKind::kUsage, "trainer.threads is 0: it must be at least 1");
+  }
+  if (config.shadow_threads == 0) {
+    return fail(ErrorKind::kUsage, "trainer.shadow.threads is 0: it must be at least 1");
   }
   return config;
 }

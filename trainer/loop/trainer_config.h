@@ -21,6 +21,7 @@ struct TrainerConfig {
   SyncStrategy sync = SyncStrategy::kAllReduce;
   std::uint64_t shadow_every = 0;      // with shadow-easgd, see worker::ps_worker::ShadowRules
   double shadow_alpha = 0;             // share of the distance that an exchange takes away, above 0
+  std::uint32_t shadow_threads = 0;    // that train the replica; 1 or more
   double gaia_threshold = 0;           // with gaia: of a change, relative to the parameter
   std::uint32_t gaia_whole_every = 0;  // with gaia: in steps
   std::string optimizer;               // "sgd", "adagrad", "adam", or of the program's own

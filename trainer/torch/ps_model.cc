@@ -6,6 +6,7 @@
 #include <array>
 #include <numeric>
 
+#include "trainer/hogwild/thread_team.h"
 #include "trainer/torch/batch_keys.h"
 #include "trainer/torch/buffers.h"
 #include "trainer/torch/evaluation.h"
@@ -62,30 +63,38 @@ Result<Parts> parts_of(const Model& model) {
   return parts;
 }
 
+// What one thread computes with. Several have the table of the batch in common, and the replica of
+// the dense parameters, of which each has a copy.
+struct Learner {
+  std::shared_ptr<Model> model;
+  Parts parts;
+  torch::Tensor gradient_memory = torch::empty({0, 0});  // of the table
+};
+
 // The model's table consists of the rows of the present batch, and its ids are positions in it.
 class TorchPsModel final : public PsModel {
  public:
-  TorchPsModel(const TrainerConfig& config, const data::DataShape& shape, ServedModel served,
-               Parts parts)
+  TorchPsModel(const TrainerConfig& config, const data::DataShape& shape, kit::Metric metric,
+               std::vector<Learner> learners)
       : shape_(shape),
-        model_(std::move(served.model)),
-        metric_(std::move(served.metric)),
-        parts_(std::move(parts)),
-        threads_(config.threads) {
-    if (parts_.table.defined()) {
-      width_ = static_cast<std::size_t>(parts_.table.size(1));
-      columns_ = model_->table_columns();
+        metric_(std::move(metric)),
+        learners_(std::move(learners)),
+        threads_(config.threads),
+        team_(learners_.size(), [] { set_compute_threads({}); }) {
+    const Parts& parts = learners_.front().parts;
+    if (parts.table.defined()) {
+      width_ = static_cast<std::size_t>(parts.table.size(1));
+      columns_ = learners_.front().model->table_columns();
     }
     for (const kit::TableColumns& columns : columns_) tables_.push_back(table_of(config, columns));
     tables_.push_back(table_of(config, {"dense", 0, kDenseWidth, 0}));
-    dense_keys_.resize((parts_.dense.size() + kDenseWidth - 1) / kDenseWidth);
+    dense_keys_.resize((parts.dense.size() + kDenseWidth - 1) / kDenseWidth);
     std::iota(dense_keys_.begin(), dense_keys_.end(), 0);
-    first_values_ = padded(parts_.dense.values());
+    first_values_ = padded(parts.dense.values());
     if (config.sync != SyncStrategy::kShadowEasgd) return;
     tables_.back().rule = "sum";
-    replica_.emplace(parts_.dense.values(), parts_.dense.gradients(),
-                     ps::TableKeys{dense_table(), dense_keys_}, kDenseWidth, rule_of(config),
-                     static_cast<float>(config.shadow_alpha));
+    replica_.emplace(parts.dense.values(), ps::TableKeys{dense_table(), dense_keys_}, kDenseWidth,
+                     rule_of(config), static_cast<float>(config.shadow_alpha));
   }
 
   [[nodiscard]] DenseReplica* replica() override { return replica_ ? &*replica_ : nullptr; }
@@ -113,16 +122,21 @@ class TorchPsModel final : public PsModel {
         fmt::format("the model cannot compute a batch of {} records", batch.count);
     return or_thrown(ErrorKind::kInternal, what, [&]() -> Result<Computed> {
       ANTDT_TRY(const Batch tensors, take(batch, rows, values));
-      clear_gradients();
-      if (!model_->is_training()) model_->train();
       threads_.begin();
-      ANTDT_TRY(const kit::Loss loss, forward_loss(*model_, tensors));
-      loss.sum.backward();
+      std::vector<Result<BatchSums>> sums(learners_.size());
+      team_.run([&](std::size_t part) {
+        sums[part] = or_thrown(ErrorKind::kInternal, what, [&] { return learn(part, tensors); });
+      });
       threads_.end();
       threads_.computed(batch.count);
       threads_.finish_step();  // each batch is a step of its own
-      if (replica_) replica_->update(loss.weight);
-      return Computed{gradients(rows), {loss.weight, loss.sum.item<double>()}};
+      BatchSums all;
+      for (const Result<BatchSums>& of_part : sums) {
+        if (!of_part) return tl::unexpected(of_part.error());
+        all.weight += of_part->weight;
+        all.loss += of_part->loss;
+      }
+      return Computed{gradients(rows), all};
     });
   }
 
@@ -132,11 +146,11 @@ class TorchPsModel final : public PsModel {
     ANTDT_RETURN_IF_ERROR(check(rows, values, tables_.size()));
     const std::string what =
         fmt::format("the model cannot evaluate a batch of {} records", batch.count);
-    const Kept kept(*this);
     return or_thrown(ErrorKind::kInternal, what, [&]() -> Result<wire::EvalPartial> {
       ANTDT_TRY(const Batch tensors, take(batch, rows, values));
-      if (model_->is_training()) model_->eval();
-      return evaluate_batch(*model_, metric_, tensors);
+      Model& model = *learners_.front().model;
+      if (model.is_training()) model.eval();
+      return evaluate_batch(model, metric_, tensors);
     });
   }
 
@@ -150,22 +164,22 @@ class TorchPsModel final : public PsModel {
     return blocks;
   }
 
-  // An evaluation is of the centre, and the replica is what it was afterwards.
-  class Kept {
-   public:
-    explicit Kept(TorchPsModel& model) : model_(model) {
-      if (!model_.replica_) return;
-      const auto now = model_.parts_.dense.values();
-      values_.assign(now.begin(), now.end());
-    }
-    ~Kept() { std::ranges::copy(values_, model_.parts_.dense.values().begin()); }
-    Kept(const Kept&) = delete;
-    Kept& operator=(const Kept&) = delete;
-
-   private:
-    TorchPsModel& model_;
-    std::vector<float> values_;
-  };
+  // One thread's part of a batch. Where there is a replica, the part is a step of its own: the
+  // gradient of its records at the replica as it is now is applied to the replica as it is then.
+  [[nodiscard]] Result<BatchSums> learn(std::size_t part, const Batch& batch) {
+    Learner& learner = learners_[part];
+    FlatParameters& dense = learner.parts.dense;
+    std::ranges::fill(dense.gradients(), 0.0F);
+    if (!columns_.empty()) learner.parts.table.mutable_grad().zero_();
+    const Batch records = part_of(batch, part, learners_.size());
+    if (records.records == 0) return BatchSums{};
+    if (replica_) replica_->read(dense.values());
+    if (!learner.model->is_training()) learner.model->train();
+    ANTDT_TRY(const kit::Loss loss, forward_loss(*learner.model, records));
+    loss.sum.backward();
+    if (replica_) replica_->update(dense.gradients(), loss.weight, part, learners_.size());
+    return BatchSums{loss.weight, loss.sum.item<double>()};
+  }
 
   // Whether these are the first `tables` tables, as rows_of returns them.
   [[nodiscard]] Status check(const KeysByTable& rows, const RowValues& values,
@@ -185,8 +199,8 @@ class TorchPsModel final : public PsModel {
   [[nodiscard]] Result<Batch> take(const data::Examples& batch, const KeysByTable& rows,
                                    const RowValues& values) {
     if (values.size() == tables_.size()) {
-      std::ranges::copy_n(values.back().begin(), static_cast<std::ptrdiff_t>(parts_.dense.size()),
-                          parts_.dense.values().begin());
+      const std::span<float> dense = learners_.front().parts.dense.values();
+      std::ranges::copy_n(values.back().begin(), std::ssize(dense), dense.begin());
     }
     Batch tensors = tensors_over(batch, shape_);
     if (columns_.empty()) return tensors;
@@ -202,37 +216,38 @@ class TorchPsModel final : public PsModel {
   void make_table(std::int64_t rows) {
     if (table_memory_.size(0) < rows) {
       table_memory_ = torch::empty({rows, static_cast<std::int64_t>(width_)});
-      gradient_memory_ = torch::empty_like(table_memory_);
+      for (Learner& l : learners_) l.gradient_memory = torch::empty_like(table_memory_);
     }
-    parts_.table.set_data(table_memory_.narrow(0, 0, rows));
-    parts_.table.mutable_grad() = gradient_memory_.narrow(0, 0, rows);
+    for (Learner& l : learners_) {
+      l.parts.table.set_data(table_memory_.narrow(0, 0, rows));
+      l.parts.table.mutable_grad() = l.gradient_memory.narrow(0, 0, rows);
+    }
   }
 
   void fill_columns(const kit::TableColumns& columns, const std::vector<float>& values) {
-    float* to = parts_.table.data_ptr<float>() + columns.first;
+    float* to = table_memory_.data_ptr<float>() + columns.first;
     for (auto from = values.begin(); from != values.end(); from += columns.width, to += width_) {
       std::copy_n(from, columns.width, to);
     }
   }
 
-  void clear_gradients() {
-    std::ranges::fill(parts_.dense.gradients(), 0.0F);
-    if (!columns_.empty()) parts_.table.mutable_grad().zero_();
-  }
-
   [[nodiscard]] std::vector<ps::TableGradient> gradients(const KeysByTable& rows) const {
+    const Parts& parts = learners_.front().parts;
+    for (std::size_t i = 1; i < learners_.size() && !columns_.empty(); ++i) {
+      parts.table.grad().add_(learners_[i].parts.table.grad());
+    }
     std::vector<ps::TableGradient> all;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       all.push_back({rows[i].table, {rows[i].keys, gradient_of(columns_[i])}});
     }
     if (!replica_) {
-      all.push_back({dense_table(), {dense_keys_, padded(parts_.dense.gradients())}});
+      all.push_back({dense_table(), {dense_keys_, padded(parts.dense.gradients())}});
     }
     return all;
   }
 
   [[nodiscard]] std::vector<float> gradient_of(const kit::TableColumns& columns) const {
-    const torch::Tensor& gradient = parts_.table.grad();
+    const torch::Tensor& gradient = learners_.front().parts.table.grad();
     std::vector<float> values(static_cast<std::size_t>(gradient.size(0)) * columns.width);
     const float* from = gradient.data_ptr<float>() + columns.first;
     for (auto to = values.begin(); to != values.end(); to += columns.width, from += width_) {
@@ -242,9 +257,8 @@ class TorchPsModel final : public PsModel {
   }
 
   data::DataShape shape_;
-  std::shared_ptr<Model> model_;
   kit::Metric metric_;
-  Parts parts_;
+  std::vector<Learner> learners_;  // one for each thread of the team
   ComputeThreads threads_;
   std::size_t width_ = 0;                   // of the model's table
   std::vector<kit::TableColumns> columns_;  // its tables on the servers; "dense" is the one after
@@ -255,7 +269,7 @@ class TorchPsModel final : public PsModel {
   KeyPositions positions_of_;
   std::vector<std::int64_t> positions_;  // positions of the batch's ids among its rows
   torch::Tensor table_memory_ = torch::empty({0, 0});
-  torch::Tensor gradient_memory_ = torch::empty({0, 0});
+  hogwild::ThreadTeam team_;  // the last member: its threads use the others
 };
 
 Status check_rule(const TrainerConfig& config) {
@@ -273,13 +287,29 @@ Status check_rule(const TrainerConfig& config) {
   return {};
 }
 
+Result<std::vector<Learner>> learners_of(const std::vector<std::shared_ptr<kit::Model>>& models) {
+  std::vector<Learner> learners;
+  for (const auto& model : models) {
+    ANTDT_TRY(Parts parts, parts_of(*model));
+    if (!learners.empty() && parts.dense.size() != learners.front().parts.dense.size()) {
+      return fail(ErrorKind::kUsage,
+                  "the model has {} parameters for one thread and {} for another, so they cannot "
+                  "train it together: write trainer.shadow.threads = 1",
+                  learners.front().parts.dense.size(), parts.dense.size());
+    }
+    learners.push_back({model, std::move(parts)});
+  }
+  return learners;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PsModel>> make_torch_ps_model(const TrainerConfig& config,
                                                      const data::DataShape& shape,
                                                      ServedModel served) {
   ANTDT_RETURN_IF_ERROR(check_rule(config));
-  const Model& model = *served.model;
+  ANTDT_CHECK(served.models.size() == models_needed(config), "{} models", served.models.size());
+  const Model& model = *served.models.front();
   const auto refuse = [&](const char* why) {
     return fail(ErrorKind::kUsage,
                 "trainer.model '{}' is not for parameter servers: {}; use trainer.sync = "
@@ -291,19 +321,27 @@ Result<std::unique_ptr<PsModel>> make_torch_ps_model(const TrainerConfig& config
         "it has no embedding table (register_table), so every step would move the whole "
         "model");
   }
-  ANTDT_TRY(const Buffers buffers, Buffers::of(*served.model));
+  ANTDT_TRY(const Buffers buffers, Buffers::of(*served.models.front()));
   if (!buffers.empty()) {
     return refuse("it has buffers, or parameters that need no gradient, and no server keeps them");
   }
-  ANTDT_TRY(Parts parts, parts_of(model));
-  return std::make_unique<TorchPsModel>(config, shape, std::move(served), std::move(parts));
+  ANTDT_TRY(auto learners, learners_of(served.models));
+  return std::make_unique<TorchPsModel>(config, shape, std::move(served.metric),
+                                        std::move(learners));
 }
 
 Result<std::unique_ptr<PsModel>> make_torch_ps_model(const TrainerConfig& config,
                                                      const data::DataShape& shape) {
   ANTDT_RETURN_IF_ERROR(check_rule(config));
-  ANTDT_TRY(std::shared_ptr<Model> model, make_model(config, without_rows(shape)));
-  return make_torch_ps_model(config, shape, {std::move(model), count_by_label});
+  ServedModel served{{}, count_by_label};
+  while (served.models.size() < models_needed(config)) {
+    ANTDT_TRY(served.models.emplace_back(), make_model(config, without_rows(shape)));
+  }
+  return make_torch_ps_model(config, shape, std::move(served));
+}
+
+std::size_t models_needed(const TrainerConfig& config) {
+  return config.sync == SyncStrategy::kShadowEasgd ? config.shadow_threads : 1;
 }
 
 data::DataShape without_rows(const data::DataShape& shape) {

@@ -4,6 +4,7 @@
 #include <antdt/kit/parts.h>
 
 #include <memory>
+#include <vector>
 
 #include "trainer/loop/ps_model.h"
 #include "trainer/loop/trainer_config.h"
@@ -11,9 +12,12 @@
 namespace antdt::trainer {
 
 struct ServedModel {
-  std::shared_ptr<kit::Model> model;  // made for data whose ids are below 1: see without_rows
+  // models_needed() alike models, one for each thread that trains (trainer.shadow.threads). Made
+  // for data whose ids are below 1: see without_rows.
+  std::vector<std::shared_ptr<kit::Model>> models;
   kit::Metric metric;
 };
+[[nodiscard]] std::size_t models_needed(const TrainerConfig& config);
 [[nodiscard]] data::DataShape without_rows(const data::DataShape& shape);
 
 // A model for data of that shape. Its tables:
@@ -23,7 +27,8 @@ struct ServedModel {
 //   1024 (b + 1)); the last is filled with zeros.
 //
 // Under sync = "shadow-easgd" the model keeps a replica of the dense parameters, and "dense" is its
-// centre, with the rule "sum".
+// centre, with the rule "sum". Each of `shadow_threads` threads then computes a part of each batch,
+// and updates the replica by that part's gradient without waiting for the others (Hogwild).
 //
 // Its memory depends on the batch and the dense parameters, not on shape.id_rows. The dense first
 // values depend only on the seed. They differ from those of an all-reduce job, whose generator has

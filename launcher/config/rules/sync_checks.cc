@@ -93,6 +93,7 @@ class SyncChecker {
     only_for(SyncStrategy::kPsSsp, "trainer.staleness", t.staleness);
     only_for(SyncStrategy::kShadowEasgd, "trainer.shadow.every", t.shadow.every);
     only_for(SyncStrategy::kShadowEasgd, "trainer.shadow.alpha", t.shadow.alpha);
+    only_for(SyncStrategy::kShadowEasgd, "trainer.shadow.threads", t.shadow.threads);
     only_for(SyncStrategy::kGaia, "trainer.gaia.threshold", t.gaia.threshold);
     only_for(SyncStrategy::kGaia, "trainer.gaia.whole_every", t.gaia.whole_every);
   }
@@ -167,6 +168,11 @@ class SyncChecker {
            fmt::format("'{}' has no dense parameters that a worker could keep: use trainer.sync = "
                        "\"ps-asp\"",
                        t.model));
+    unless(t.shadow.threads <= 1 || t.threads <= 1, {"trainer.shadow.threads", "trainer.threads"},
+           fmt::format("each of {} threads computes its part of a batch alone, and trainer.threads "
+                       "= {} would share out the operations of each: write trainer.threads = 1, or "
+                       "trainer.shadow.threads = 1",
+                       t.shadow.threads, t.threads));
   }
 
   // Reports a problem with the first key, unless one of the keys has a problem already.

@@ -63,7 +63,7 @@ class Plan(EndToEnd):
         # Other ways refuse what this one allows, and trials run without the job's own solution.
         job = self.job(more='[roles.server]\ncount = 2\n'
                             '[control]\nsolution = "command"\ncommand = ["/bin/true"]',
-                       trainer='sync = "shadow-easgd"\nshadow = { every = 3 }')
+                       trainer='sync = "shadow-easgd"\nshadow = { every = 3, threads = 2 }')
         plan = self.plan(job, "--set", "data.delivery=at-least-once")
         known = self.check(plan)
         self.assertEqual(set(known), WAYS)

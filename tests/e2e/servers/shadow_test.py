@@ -58,6 +58,15 @@ class Shadow(ServersTest):
             self.assertGreater(found["waited_seconds"], 0, worker)
         self.assert_nothing_left()
 
+    def test_threads_of_a_worker_train_its_replica_together(self):
+        job = self.job(workers=2, trainer="shadow = { threads = 2 }")
+        job.write_text(job.read_text().replace('model = "deepfm"', 'model = "dlrm"'))
+        run = self.run_job(job)
+        self.assert_done(run)
+        self.assert_once(run, 2, ROWS)
+        self.assertGreater(run.summary["epochs"][1]["eval"]["auc"], 0.6, "of the centre")
+        self.assert_nothing_left()
+
     def test_a_lost_worker_is_not_noticed_by_the_others_and_the_audit_is_exact(self):
         process, run_dir = self.start_job(self.job(delay="20ms", extra=BUDGETS))
         before = self.await_training(run_dir, samples=1500)
@@ -95,6 +104,10 @@ class Shadow(ServersTest):
         self.assertEqual(wrong.returncode, 2, wrong.stdout)
         self.assertIn('trainer.shadow.every: is for trainer.sync = "shadow-easgd", not "ps-asp"',
                       wrong.stderr + wrong.stdout)
+        both = self.antdt("run", self.job(trainer="threads = 2\nshadow = { threads = 2 }"), "--dry-run")
+        self.assertEqual(both.returncode, 2, both.stdout)
+        self.assertIn("trainer.shadow.threads: each of 2 threads computes its part of a batch alone",
+                      both.stderr + both.stdout)
 
 
 if __name__ == "__main__":

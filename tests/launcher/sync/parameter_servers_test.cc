@@ -93,20 +93,31 @@ TEST(ParameterServers, HowFarOneMayBeAheadIsForOneSyncOnly) {
 }
 
 TEST(ParameterServers, ExchangesAreSetForReplicasOnly) {
-  const std::string text = with_trainer("shadow = { every = 3, alpha = 0.25 }");
+  const std::string text = with_trainer("shadow = { every = 3, alpha = 0.25, threads = 2 }");
   const auto config = load_text(replaced(text, "ps-bsp", "shadow-easgd"), "job.toml");
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->trainer.shadow.every, 3U);
   EXPECT_EQ(config->trainer.shadow.alpha, 0.25);
+  EXPECT_EQ(config->trainer.shadow.threads, 2U);
   for (const std::string sync : {"ps-bsp", "ps-asp"}) {
     const std::string found = problems_of(replaced(text, "ps-bsp", sync));
-    for (const std::string key : {"every", "alpha"}) {
+    for (const std::string key : {"every", "alpha", "threads"}) {
       EXPECT_THAT(found, HasSubstr("trainer.shadow." + key +
                                    ": is for trainer.sync = "
                                    "\"shadow-easgd\", not \"" +
                                    sync + "\": remove it"));
     }
   }
+}
+
+TEST(ParameterServers, AThreadThatTrainsAReplicaComputesAlone) {
+  const std::string text =
+      replaced(with_trainer("shadow = { threads = 2 }\nthreads = 4"), "ps-bsp", "shadow-easgd");
+  EXPECT_THAT(problems_of(text),
+              HasSubstr("trainer.shadow.threads: each of 2 threads computes its part of a batch "
+                        "alone, and trainer.threads = 4 would share out the operations of each: "
+                        "write trainer.threads = 1, or trainer.shadow.threads = 1"));
+  EXPECT_TRUE(load_text(replaced(text, "threads = 2", "threads = 1"), "job.toml"));
 }
 
 TEST(ParameterServers, GradientsOfRowsAloneAreAChoiceOfAllReduce) {

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+#include <random>
+#include <utility>
 #include <vector>
 
 #include "tests/trainer/torch/engine_testing.h"
@@ -16,29 +19,34 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 struct Replicated {
-  std::vector<float> values{1, 2, 3}, gradients{2, 4, 6};
+  std::vector<float> gradients{2, 4, 6};
   ElasticReplica replica;
-  explicit Replicated(float share, ps::UpdateRule::Kind kind = ps::UpdateRule::Kind::kSgd)
-      : replica(values, gradients, {1, {0, 1}}, 2, {kind, 0.5F, 0, 0}, share) {}
+  explicit Replicated(float share, ps::UpdateRule::Kind kind = ps::UpdateRule::Kind::kSgd,
+                      const std::vector<float>& first = {1, 2, 3})
+      : replica(first, {1, {0, 1}}, 2, {kind, 0.5F, 0, 0}, share) {}
+  [[nodiscard]] std::vector<float> values() const {
+    std::vector<float> now(3);
+    replica.read(now);
+    return now;
+  }
 };
 
 TEST(ElasticReplica, AnExchangeTakesItsShareOfTheDistanceFromBothSides) {
   Replicated r(0.25F);
   const std::vector<float> centre{5, 2, -1, 0};
   const ps::TableGradient moved = r.replica.exchange(centre);
-  EXPECT_THAT(r.values, ElementsAre(2, 2, 2));
+  EXPECT_THAT(r.values(), ElementsAre(2, 2, 2));
   EXPECT_EQ(moved.table, 1U);
   EXPECT_THAT(moved.gradient.keys, ElementsAre(0, 1));
   EXPECT_THAT(moved.gradient.values, ElementsAre(-1, 0, 1, 0)) << "what fills the last row is zero";
   for (std::size_t i = 0; i < 3; ++i) {  // what one side loses the other gains
-    EXPECT_FLOAT_EQ(r.values[i] + centre[i] + moved.gradient.values[i],
+    EXPECT_FLOAT_EQ(r.values()[i] + centre[i] + moved.gradient.values[i],
                     (std::vector<float>{1, 2, 3})[i] + centre[i]);
   }
 }
 
 TEST(ElasticReplica, TwoReplicasAndTheirCentreMeet) {
-  Replicated a(0.5F), b(0.5F);
-  b.values = {9, 9, 9};
+  Replicated a(0.5F), b(0.5F, ps::UpdateRule::Kind::kSgd, {9, 9, 9});
   std::vector<float> centre{0, 0, 0, 0};
   for (int round = 0; round < 60; ++round) {
     for (Replicated* r : {&a, &b}) {
@@ -47,33 +55,33 @@ TEST(ElasticReplica, TwoReplicasAndTheirCentreMeet) {
     }
   }
   for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_NEAR(a.values[i], b.values[i], 1e-4);
-    EXPECT_NEAR(a.values[i], centre[i], 1e-4);
+    EXPECT_NEAR(a.values()[i], b.values()[i], 1e-4);
+    EXPECT_NEAR(a.values()[i], centre[i], 1e-4);
     EXPECT_NEAR(3 * centre[i], static_cast<float>(i + 1) + 9, 1e-3) << "nothing is lost or made";
   }
 }
 
 TEST(ElasticReplica, ABatchIsOneStepOfItsOptimizerByTheMeanGradient) {
   Replicated r(0.5F);
-  r.replica.update(2);
-  EXPECT_THAT(r.values, ElementsAre(0.5F, 1, 1.5F));
+  r.replica.update(r.gradients, 2);
+  EXPECT_THAT(r.values(), ElementsAre(0.5F, 1, 1.5F));
   r.replica.set_rate(0.5);
-  r.replica.update(2);
-  EXPECT_THAT(r.values, ElementsAre(0.25F, 0.5F, 0.75F));
-  r.replica.update(0);
-  EXPECT_THAT(r.values, ElementsAre(0.25F, 0.5F, 0.75F)) << "a batch without weight";
+  r.replica.update(r.gradients, 2, 1, 2);  // as the second of two threads
+  EXPECT_THAT(r.values(), ElementsAre(0.25F, 0.5F, 0.75F));
+  r.replica.update(r.gradients, 0);
+  EXPECT_THAT(r.values(), ElementsAre(0.25F, 0.5F, 0.75F)) << "a batch without weight";
 }
 
 TEST(ElasticReplica, ItsOptimizerBeginsAnewWithTheCentre) {
   Replicated fresh(0.5F, ps::UpdateRule::Kind::kAdagrad), old(0.5F, ps::UpdateRule::Kind::kAdagrad);
-  old.replica.update(1);
+  old.replica.update(old.gradients, 1);
   const std::vector<float> centre{7, 8, 9, 0};
   fresh.replica.begin(centre);
   old.replica.begin(centre);
-  EXPECT_THAT(old.values, ElementsAre(7, 8, 9));
-  fresh.replica.update(1);
-  old.replica.update(1);
-  EXPECT_EQ(old.values, fresh.values);
+  EXPECT_THAT(old.values(), ElementsAre(7, 8, 9));
+  fresh.replica.update(fresh.gradients, 1);
+  old.replica.update(old.gradients, 1);
+  EXPECT_EQ(old.values(), fresh.values());
 }
 
 class ReplicatedModel : public ::testing::Test {
@@ -126,6 +134,119 @@ TEST_F(ReplicatedModel, IsEvaluatedAtTheCentreAndGoesOnWithItsReplica) {
   EXPECT_EQ(model->replica()->exchange(centre).gradient.values,
             std::vector<float>(centre.size(), 0))
       << "the replica is still the centre with which it began";
+}
+
+// The rows' gradients of a batch, and what the replica was moved by.
+struct Trained {
+  std::vector<ps::TableGradient> gradients;
+  BatchSums sums;
+  std::vector<float> moved;
+};
+
+Trained trained_with(TrainerConfig config, std::uint32_t threads, const data::Examples& records) {
+  config.shadow_threads = threads;
+  auto model = make_torch_ps_model(config, click_shape()).value();
+  const auto centre = model->first_values().front().gradient.values;
+  model->replica()->begin(centre);
+  const auto rows = model->rows_of(records);
+  std::vector<std::vector<float>> values;
+  for (const ps::TableKeys& r : rows) {
+    values.emplace_back(r.keys.size() * model->tables()[r.table].width, 0.1F);
+  }
+  auto computed = model->compute(records, rows, values).value();
+  return {std::move(computed.gradients), computed.sums,
+          model->replica()->exchange(centre).gradient.values};
+}
+
+class HogwildModel : public ReplicatedModel, public ::testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Models, HogwildModel, ::testing::Values("deepfm", "xdeepfm", "dlrm"),
+                         [](const auto& p) { return p.param; });
+
+// At a rate of nearly 0 all threads compute at the same replica.
+TEST_P(HogwildModel, ThePartsOfABatchAddUpToIt) {
+  TrainerConfig still = config(GetParam());
+  still.learning_rate = 1e-12;
+  for (const bool weighted : {false, true}) {
+    data::Examples records = clicks(37, 1);
+    for (std::size_t i = 0; weighted && i < records.count; ++i) {
+      records.weights.push_back(0.5F + static_cast<float>(i % 3));
+    }
+    const Trained one = trained_with(still, 1, records), three = trained_with(still, 3, records);
+    EXPECT_DOUBLE_EQ(three.sums.weight, one.sums.weight);
+    EXPECT_NEAR(three.sums.loss, one.sums.loss, 1e-4);
+    ASSERT_EQ(three.gradients.size(), one.gradients.size());
+    for (std::size_t t = 0; t < one.gradients.size(); ++t) {
+      EXPECT_EQ(three.gradients[t].gradient.keys, one.gradients[t].gradient.keys);
+      EXPECT_LT(
+          max_difference(three.gradients[t].gradient.values, one.gradients[t].gradient.values),
+          1e-4)
+          << "table " << t;
+    }
+  }
+}
+
+TEST_P(HogwildModel, AThreadWithoutRecordsChangesNothing) {
+  for (const char* optimizer : {"sgd", "adam"}) {
+    TrainerConfig some = config(GetParam());
+    some.optimizer = optimizer;
+    const Trained alone = trained_with(some, 1, clicks(1, 3)),
+                  two = trained_with(some, 2, clicks(1, 3));
+    EXPECT_EQ(two.moved, alone.moved) << optimizer;
+    EXPECT_EQ(two.sums.loss, alone.sums.loss);
+  }
+}
+
+// Trains the replica and, by plain steps, the rows; returns the loss before and after.
+std::pair<double, double> losses_of(const TrainerConfig& config) {
+  auto model = make_torch_ps_model(config, click_shape()).value();
+  const auto centre = model->first_values().front().gradient.values;
+  model->replica()->begin(centre);
+  std::mt19937 random(1);
+  std::normal_distribution<float> first(0, 0.01F);
+  std::vector<std::vector<float>> tables;
+  for (std::size_t t = 0; t + 1 < model->tables().size(); ++t) {
+    tables.emplace_back(click_shape().id_rows * model->tables()[t].width);
+    std::ranges::generate(tables.back(), [&] { return first(random); });
+  }
+  std::vector<double> losses;
+  for (unsigned step = 0; step < 300; ++step) {
+    const data::Examples batch = clicks(64, step);
+    const auto rows = model->rows_of(batch);
+    std::vector<std::vector<float>> values;
+    const auto each = [&](const ps::TableKeys& of, const auto& use) {
+      const std::size_t width = model->tables()[of.table].width;
+      for (std::size_t k = 0; k < of.keys.size() * width; ++k) {
+        use(tables[of.table][of.keys[k / width] * width + k % width], k);
+      }
+    };
+    for (const ps::TableKeys& of : rows) {
+      auto& to = values.emplace_back();
+      each(of, [&](float value, std::size_t) { to.push_back(value); });
+    }
+    const auto computed = model->compute(batch, rows, values).value();
+    for (std::size_t t = 0; t < rows.size(); ++t) {
+      each(rows[t], [&](float& value, std::size_t k) {
+        value -= 0.3F / 64 * computed.gradients[t].gradient.values[k];
+      });
+    }
+    losses.push_back(computed.sums.loss / computed.sums.weight);
+  }
+  const auto mean = [&](std::size_t from) {
+    return std::accumulate(losses.begin() + static_cast<std::ptrdiff_t>(from),
+                           losses.begin() + static_cast<std::ptrdiff_t>(from) + 20, 0.0) /
+           20;
+  };
+  return {mean(0), mean(losses.size() - 20)};
+}
+
+TEST_P(HogwildModel, ThreadsLearnTogether) {
+  TrainerConfig some = config(GetParam());
+  some.optimizer = "adam";
+  some.learning_rate = 0.01;
+  some.shadow_threads = 3;
+  const auto [before, after] = losses_of(some);
+  EXPECT_GT(before, 0.55);  // an untrained model's is 0.69
+  EXPECT_LT(after, 0.8 * before);
 }
 
 TEST_F(ReplicatedModel, NeedsNoEmbeddingTable) {

@@ -110,6 +110,25 @@ Batch tensors_over(const data::Examples& examples, const data::DataShape& shape)
   return batch;
 }
 
+Batch part_of(const Batch& batch, std::size_t part, std::size_t parts) {
+  if (parts == 1) return batch;
+  const auto before = [&](std::size_t n) {
+    return batch.records * static_cast<std::int64_t>(n) / static_cast<std::int64_t>(parts);
+  };
+  const auto records = [&](const torch::Tensor& all) {
+    return all.defined() ? all.narrow(0, before(part), before(part + 1) - before(part)) : all;
+  };
+  Batch own;
+  own.records = before(part + 1) - before(part);
+  own.classes = batch.classes;
+  own.dense = records(batch.dense);
+  own.ids = records(batch.ids);
+  own.labels = records(batch.labels);
+  own.weights = records(batch.weights);
+  for (const auto& [name, column] : batch.columns) own.columns.emplace(name, records(column));
+  return own;
+}
+
 std::span<const std::int64_t> ids_of(const data::Examples& examples, const data::DataShape& shape) {
   for (std::size_t i = 0; i < shape.columns.size(); ++i) {
     if (shape.columns[i].name != "ids") continue;

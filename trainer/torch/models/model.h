@@ -24,6 +24,9 @@ using kit::Model;
 
 // Tensors over the memory of an Examples, which must live as long.
 [[nodiscard]] Batch tensors_over(const data::Examples& examples, const data::DataShape& shape);
+// The records of one of `parts` parts of nearly equal size, with the memory of `batch`. A part of
+// fewer records than parts may be empty.
+[[nodiscard]] Batch part_of(const Batch& batch, std::size_t part, std::size_t parts);
 // The ids in the examples, count x fields.
 [[nodiscard]] std::span<const std::int64_t> ids_of(const data::Examples& examples,
                                                    const data::DataShape& shape);

@@ -14,5 +14,9 @@ namespace antdt::launcher::plan {
 // if the plan leaves drills out.
 [[nodiscard]] std::optional<Link> drilled_link(const JobConfig& config,
                                                std::vector<std::string>& notes);
+// The slowest link that drills make between two domains; empty: none does.
+[[nodiscard]] std::optional<Link> drilled_between(const JobConfig& config);
+// Whether a drill is about messages between some, which servers refuse.
+[[nodiscard]] bool drills_pairs(const JobConfig& config);
 
 }  // namespace antdt::launcher::plan

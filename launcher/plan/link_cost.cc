@@ -20,18 +20,29 @@ double rounds_of(std::uint32_t members) {
   return members < 2 ? 0 : static_cast<double>(std::bit_width(members - 1));
 }
 
+double rounds_of_doubling(std::uint32_t members) {
+  const bool folds = !std::has_single_bit(members);
+  return std::bit_width(members) - 1 + (folds ? 2 : 0);
+}
+
 }  // namespace
+
+bool doubling_is_quicker(std::uint32_t members, double bytes) {
+  if (members < 2) return true;
+  const double n = members;
+  return rounds_of_doubling(members) * (kBytesOfARound + bytes) <=
+         2 * (n - 1) * (kBytesOfARound + bytes / n);
+}
+
+double slots_bytes(std::uint32_t members) { return kSlotBytes * members; }
 
 double sum_s(const Link& link, std::uint32_t members, double bytes) {
   if (members < 2) return 0;
   const double n = members;
-  const bool folds = !std::has_single_bit(members);
-  const double doubling = std::bit_width(members) - 1 + (folds ? 2 : 0);
-  const double ring = 2 * (n - 1);
-  if (doubling * (kBytesOfARound + bytes) <= ring * (kBytesOfARound + bytes / n)) {
-    return doubling * (link.latency_s + sending_s(link, bytes));
+  if (doubling_is_quicker(members, bytes)) {
+    return rounds_of_doubling(members) * (link.latency_s + sending_s(link, bytes));
   }
-  return ring * (link.latency_s + sending_s(link, bytes / n));
+  return 2 * (n - 1) * (link.latency_s + sending_s(link, bytes / n));
 }
 
 double gather_s(const Link& link, std::uint32_t members, double bytes) {
@@ -49,18 +60,24 @@ bool rows_are_quicker(const ModelSize& model, std::uint32_t members, double rows
   return kCostOfRows * rows_of_all * (kNumberBytes + model.row_bytes) < whole;
 }
 
-double allreduce_s(const Link& link, std::uint32_t members, const ModelSize& model,
-                   const AllReduceStep& step) {
-  double all = gather_s(link, members, kSlotBytes * members);
-  for (const double bytes : model.sums) all += sum_s(link, members, bytes);
+double allreduce_s(const Exchanges& exchanges, const ModelSize& model, const AllReduceStep& step) {
+  double all = exchanges.gather_s(slots_bytes(exchanges.members));
+  for (const double bytes : model.sums) all += exchanges.sum_s(bytes);
   if (model.table_rows == 0) return all;
   if (step.counts_rows) {
-    const double counting = gather_s(link, members, kNumberBytes * members);
+    const double counting = exchanges.gather_s(kNumberBytes * exchanges.members);
     all += std::max(0.0, counting - step.computing_s);
   }
   return all + (step.sends_rows
-                    ? gather_s(link, members, step.rows_of_all * (kNumberBytes + model.row_bytes))
-                    : sum_s(link, members, model.table_bytes()));
+                    ? exchanges.gather_s(step.rows_of_all * (kNumberBytes + model.row_bytes))
+                    : exchanges.sum_s(model.table_bytes()));
+}
+
+double allreduce_s(const Link& link, std::uint32_t members, const ModelSize& model,
+                   const AllReduceStep& step) {
+  const Exchanges exchanges{members, [&](double bytes) { return sum_s(link, members, bytes); },
+                            [&](double bytes) { return gather_s(link, members, bytes); }};
+  return allreduce_s(exchanges, model, step);
 }
 
 double pulled_bytes(const ModelSize& model, double rows) {

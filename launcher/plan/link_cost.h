@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "launcher/plan/measured.h"
 
@@ -22,9 +23,22 @@ struct AllReduceStep {
   bool sends_rows = false;  // otherwise the whole table, if there is one
   double rows_of_all = 0;   // that all members together have in their batches
 };
+// How long a sum, and gathering, of so many bytes over all members takes.
+struct Exchanges {
+  std::uint32_t members = 0;
+  std::function<double(double bytes)> sum_s;
+  std::function<double(double bytes)> gather_s;
+};
 // All that members say to one another in a step: counts of rows, sums, rows, slots.
+[[nodiscard]] double allreduce_s(const Exchanges& exchanges, const ModelSize& model,
+                                 const AllReduceStep& step);
 [[nodiscard]] double allreduce_s(const Link& link, std::uint32_t members, const ModelSize& model,
                                  const AllReduceStep& step);
+
+// Whether a sum is made by doubling in place of the ring.
+[[nodiscard]] bool doubling_is_quicker(std::uint32_t members, double bytes);
+// Bytes that `members` gather at the end of a step.
+[[nodiscard]] double slots_bytes(std::uint32_t members);
 
 // Whether the members sum a table's rows in place of the whole table
 // (trainer/torch/sparse_rows.h).

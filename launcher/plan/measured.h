@@ -54,6 +54,30 @@ struct Trial {
   std::uint64_t steps = 0;   // how many were measured
 };
 
+// Workers of one domain that share the memory of a host. The first of them, their leader, exchanges
+// messages with other groups.
+struct Group {
+  std::uint32_t domain = 0;  // an index of DomainLinks::names
+  std::uint32_t workers = 0;
+};
+// Of a job whose workers are in several domains.
+struct DomainLinks {
+  std::vector<std::string> names;
+  std::vector<Group> groups;            // in the order of ranks
+  std::vector<std::uint32_t> of_hosts;  // the domain of each of Measured::hosts
+  std::optional<Link> within;           // the slowest one; empty: no domain has several hosts
+  Link between;                         // the slowest one
+};
+
+// What domains send one another under gaia.
+struct UpdateSizes {
+  double whole_every = 50;  // steps from one whole exchange to the next
+  // Bytes of a message that is not whole, relative to those of all parameters; empty: it was not
+  // measured.
+  std::optional<double> share = std::nullopt;
+  std::uint64_t messages = 0;  // of which that is the mean
+};
+
 struct HostLoad {
   std::string name;
   double cpus = 0;
@@ -72,6 +96,9 @@ struct Measured {
   // Between the hosts, or between all processes if a drill slows their links. Empty: the workers
   // are on one host, whose own links are part of the trials.
   std::optional<Link> link;
+  std::optional<DomainLinks> domains = std::nullopt;
+  UpdateSizes updates = {};
+  std::optional<Strategy> asked = std::nullopt;  // trainer.sync of the job
   std::string link_unknown = {};  // why the links between the hosts could not be measured
   ModelSize model;
   Curve alone;  // time of a step of one worker that is alone on its host, by its batch

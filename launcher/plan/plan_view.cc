@@ -11,8 +11,19 @@ namespace antdt::launcher::plan {
 namespace {
 
 std::string basis(const Prediction& p) {
-  if (p.computed_only) return "computed; not recommended by plans";
+  if (!p.offered) {
+    return fmt::format("{}; recommended to jobs of this sync alone",
+                       p.as_tried ? "tried" : "computed");
+  }
+  if (p.computed_only) return "computed";
   return p.as_tried ? "tried" : "computed from a trial";
+}
+
+std::string link_line(const std::string& which, const Link& link) {
+  const std::string rate = link.bytes_per_s > 0 ? fmt::format("{:.1f} MB/s", link.bytes_per_s / 1e6)
+                                                : "no bound on bytes";
+  return fmt::format("{}: {}, {} a message one way, {}", which, link.name,
+                     milliseconds(link.latency_s), rate);
 }
 
 std::vector<std::string> row_of(const Prediction& p, bool recommended) {
@@ -32,9 +43,9 @@ std::vector<std::string> row_of(const Prediction& p, bool recommended) {
 }
 
 nlohmann::ordered_json json_of(const Prediction& p) {
-  nlohmann::ordered_json out = {{"strategy", entry_of(p.strategy).name},
-                                {"sync", entry_of(p.strategy).sync},
-                                {"servers", p.servers}};
+  const std::string_view sync = p.offered ? entry_of(p.strategy).sync : "";
+  nlohmann::ordered_json out = {
+      {"strategy", entry_of(p.strategy).name}, {"sync", sync}, {"servers", p.servers}};
   if (!p.known()) {
     out["unknown"] = p.unknown;
     return out;
@@ -45,6 +56,27 @@ nlohmann::ordered_json json_of(const Prediction& p) {
   out["waiting_seconds"] = p.waiting_s;
   out["samples_per_second"] = p.samples_per_s;
   out["basis"] = p.computed_only ? "formula" : p.as_tried ? "trial" : "trial and formula";
+  if (p.share) out["share_of_bytes"] = {{"least", p.share->least}, {"most", p.share->most}};
+  if (p.step_range_s) {
+    out["step_seconds_range"] = {{"least", p.step_range_s->least}, {"most", p.step_range_s->most}};
+  }
+  return out;
+}
+
+nlohmann::ordered_json json_of(const Link& link) {
+  return {{"name", link.name},
+          {"latency_seconds", link.latency_s},
+          {"bytes_per_second", link.bytes_per_s},
+          {"held_back", link.held_back}};
+}
+
+nlohmann::ordered_json json_of(const DomainLinks& links) {
+  nlohmann::ordered_json out = {{"names", links.names}};
+  for (const Group& group : links.groups) {
+    out["groups"].push_back({{"domain", links.names[group.domain]}, {"workers", group.workers}});
+  }
+  if (links.within) out["within"] = json_of(*links.within);
+  out["between"] = json_of(links.between);
   return out;
 }
 
@@ -60,10 +92,11 @@ nlohmann::ordered_json json_of(const Measured& m) {
     out["hosts"].push_back({{"name", host.name}, {"cpus", host.cpus}, {"workers", host.workers}});
   }
   if (m.link) {
-    out["link"] = {{"name", m.link->name},
-                   {"latency_seconds", m.link->latency_s},
-                   {"bytes_per_second", m.link->bytes_per_s},
-                   {"held_back", m.link->held_back}};
+    out["link"] = json_of(*m.link);
+  }
+  if (m.domains) out["domains"] = json_of(*m.domains);
+  if (m.updates.share) {
+    out["updates"] = {{"share_of_bytes", *m.updates.share}, {"messages", m.updates.messages}};
   }
   out["model"] = {{"dense_bytes", m.model.dense_bytes()},
                   {"sums", m.model.sums.size()},
@@ -113,12 +146,12 @@ std::vector<std::string> plan_lines(const Measured& m, const Plan& plan) {
   }
   std::vector<std::string> lines = text_table(
       {"way", "servers#", "step#", "compute#", "exchange#", "waiting#", "samples/s#", ""}, rows);
-  if (m.link) {
-    const std::string rate = m.link->bytes_per_s > 0
-                                 ? fmt::format("{:.1f} MB/s", m.link->bytes_per_s / 1e6)
-                                 : "no bound on bytes";
-    lines.push_back(fmt::format("slowest link: {}, {} a message one way, {}", m.link->name,
-                                milliseconds(m.link->latency_s), rate));
+  if (m.link) lines.push_back(link_line("slowest link", *m.link));
+  if (m.domains) {
+    if (m.domains->within) {
+      lines.push_back(link_line("slowest link within a domain", *m.domains->within));
+    }
+    lines.push_back(link_line("slowest link between domains", m.domains->between));
   }
   if (plan.recommended) {
     const Prediction& chosen = plan.predictions[*plan.recommended];

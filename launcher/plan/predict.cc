@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "launcher/plan/domain_cost.h"
 #include "launcher/plan/link_cost.h"
 #include "launcher/plan/reasons.h"
 
@@ -39,27 +40,37 @@ std::uint32_t members_on_link(const Measured& m) {
   return m.link->held_back ? m.workers() : m.hosts_with_workers();
 }
 
+// Whether links within and between domains are told apart. A drill that slows all links does not.
+bool has_domains(const Measured& m) { return m.domains && !(m.link && m.link->held_back); }
+
 void add_allreduce_link(const Measured& m, const StrategyEntry& entry, Prediction& p) {
   AllReduceStep step;
   step.computing_s = p.compute_s;
   step.rows_of_all = rows_of_batch(m) * m.workers();
   step.counts_rows = true;
   step.sends_rows = entry.sparse || rows_are_quicker(m.model, m.workers(), step.rows_of_all);
-  p.exchange_s += allreduce_s(*m.link, members_on_link(m), m.model, step);
+  p.exchange_s += has_domains(m) ? allreduce_s(Paths::of_job(*m.domains), m.model, step)
+                                 : allreduce_s(*m.link, members_on_link(m), m.model, step);
   p.as_tried = false;
 }
 
 // Bytes through the busiest host's link in a step, in its busier direction: what its workers pull
-// from servers elsewhere, and what workers elsewhere push to its servers.
-double remote_bytes(const Measured& m, const ServerPlacement& servers) {
+// from servers elsewhere, and what workers elsewhere push to its servers. Elsewhere is any other
+// host, or one in another domain.
+double remote_bytes(const Measured& m, const ServerPlacement& servers, bool of_other_domains) {
   const double rows = rows_of_batch(m);
   const double n = std::max(1U, servers.count);
   double most = 0;
   for (std::size_t h = 0; h < m.hosts.size(); ++h) {
     const double own = m.hosts[h].workers;
     const double here = h < servers.by_host.size() ? servers.by_host[h] : 0;
-    const double others = m.workers() - own;
-    const double away = (n - here) / n;
+    double others = 0, away = 0;
+    for (std::size_t o = 0; o < m.hosts.size(); ++o) {
+      if (o == h) continue;
+      if (of_other_domains && m.domains->of_hosts[o] == m.domains->of_hosts[h]) continue;
+      others += m.hosts[o].workers;
+      away += (o < servers.by_host.size() ? servers.by_host[o] : 0) / n;
+    }
     const double in =
         own * away * pulled_bytes(m.model, rows) + others * here / n * pushed_bytes(m.model, rows);
     const double out =
@@ -69,12 +80,25 @@ double remote_bytes(const Measured& m, const ServerPlacement& servers) {
   return most;
 }
 
+// The slower of what crosses domains, and of all over the links within.
+ServedCost served_between_domains(const Measured& m, ServedStep step,
+                                  const ServerPlacement& servers) {
+  ServedCost within;
+  if (m.domains->within) within = servers_s(*m.domains->within, m.model, step);
+  step.remote_bytes = remote_bytes(m, servers, true);
+  if (step.remote_bytes == 0) return within;
+  ServedCost cost = servers_s(m.domains->between, m.model, step);
+  cost.bytes_s = std::max(cost.bytes_s, within.bytes_s);
+  return cost;
+}
+
 void add_servers_link(const Measured& m, const StrategyEntry& entry, const ServerPlacement& servers,
                       Prediction& p) {
   const bool barrier = entry.strategy == Strategy::kServersBsp;
-  const ServedCost cost =
-      servers_s(*m.link, m.model,
-                {m.workers(), servers.count, rows_of_batch(m), barrier, remote_bytes(m, servers)});
+  const ServedStep served{m.workers(), servers.count, rows_of_batch(m), barrier,
+                          remote_bytes(m, servers, false)};
+  const ServedCost cost = has_domains(m) ? served_between_domains(m, served, servers)
+                                         : servers_s(*m.link, m.model, served);
   const double tried = p.compute_s + p.exchange_s + p.waiting_s;
   double step = 0;
   if (barrier) {
@@ -113,7 +137,7 @@ Prediction by_allreduce(const Measured& m, const StrategyEntry& entry) {
     return p;
   }
   p = as_in(*trial);
-  if (m.link) add_allreduce_link(m, entry, p);
+  if (m.link || m.domains) add_allreduce_link(m, entry, p);
   return p;
 }
 
@@ -124,13 +148,60 @@ Prediction by_ds_sync(const Measured& m) {
   const Trial* trial = trial_of(m, Strategy::kAllReduce, 0);
   if (trial == nullptr) {
     p.unknown = "no trial of allreduce was made";
-  } else if (!m.link) {
+  } else if (!m.link && !m.domains) {
     p.unknown = "it saves time on links between hosts, and there are none";
   } else {
     p = as_in(*trial);
-    p.exchange_s += ds_sync_s(*m.link, members_on_link(m), m.model);
+    p.exchange_s += has_domains(m) ? ds_sync_s(*m.domains, m.model)
+                                   : ds_sync_s(*m.link, members_on_link(m), m.model);
     p.as_tried = false;
   }
+  p.computed_only = true;
+  return p;
+}
+
+// Of each message's share, or of the usual ones if it was not measured.
+Prediction by_gaia(const Measured& m) {
+  Prediction p;
+  const Trial* own = trial_of(m, Strategy::kGaia, 0);
+  if (own != nullptr && !m.domains) return as_in(*own);  // an ended run
+  // The trial of a host that gets one worker has two, which share its cores as no two of the job
+  // do.
+  const bool as_in_job = own != nullptr && own->workers == m.most_workers_of_a_host();
+  const Trial* trial = as_in_job ? own : trial_of(m, Strategy::kAllReduce, 0);
+  if (!m.domains) {
+    p.unknown = "it saves bytes on links between domains, and there are none";
+  } else if (trial == nullptr) {
+    p.unknown = "no trial of it was made";
+  }
+  if (!p.known()) return p;
+  p = as_in(*trial);
+  p.as_tried = false;
+  p.share = m.updates.share ? Prediction::Range{*m.updates.share, *m.updates.share} : kUsualShare;
+  const auto exchange_s = [&](double share) {
+    const GaiaStep step{share, m.updates.whole_every, rows_of_batch(m)};
+    return p.exchange_s + gaia_s(*m.domains, m.model, step) +
+           (as_in_job ? 0 : gaia_work_s(*m.domains, m.model, step));
+  };
+  const double rest = p.compute_s + p.waiting_s;
+  if (!m.updates.share) {
+    p.step_range_s = {rest + exchange_s(p.share->least), rest + exchange_s(p.share->most)};
+  }
+  p.exchange_s = exchange_s(p.share->most);
+  return p;
+}
+
+// At most what ps-asp takes: of the dense parameters nothing is pulled and pushed with a batch, and
+// exchanges with the centre use what is left of the link.
+Prediction by_shadow(const Measured& m, const ServerPlacement& servers) {
+  if (trial_of(m, Strategy::kShadowEasgd, servers.count) != nullptr) {  // an ended run
+    return as_in(*trial_of(m, Strategy::kShadowEasgd, servers.count));
+  }
+  Measured rows_only = m;
+  rows_only.model.sums.clear();
+  Prediction p = on_servers(rows_only, entry_of(Strategy::kServersAsp), servers);
+  if (!p.known()) p.unknown = "no trial of ps-asp was made";
+  p.as_tried = false;
   p.computed_only = true;
   return p;
 }
@@ -138,15 +209,17 @@ Prediction by_ds_sync(const Measured& m) {
 Prediction finished(const Measured& m, Strategy strategy, std::uint32_t servers, Prediction p) {
   p.strategy = strategy;
   p.servers = servers;
+  p.offered = !entry_of(strategy).only_if_asked || m.asked == strategy;
   if (const auto why = m.impossible.find(strategy); why != m.impossible.end()) {
     p.unknown = why->second;
   } else if (p.known() && m.hosts.size() > 1 && !m.link) {
     p.unknown = m.link_unknown;
-  } else if (p.known() && m.link && m.model.sums.empty()) {
+  } else if (p.known() && (m.link || m.domains) && m.model.sums.empty()) {
     p.unknown = "the size of the model, and so what it sends over the links, is not known";
   }
   if (!p.known()) {
     p.compute_s = p.exchange_s = p.waiting_s = 0;
+    p.share = p.step_range_s = std::nullopt;
     return p;
   }
   p.step_s = p.compute_s + p.exchange_s + p.waiting_s;
@@ -176,19 +249,23 @@ Plan plan_of(const Measured& m) {
       plan.predictions.push_back(finished(m, entry.strategy, servers, p));
     };
     if (entry.on_servers) {
-      if (m.servers.empty()) add(0, on_servers(m, entry, {}));  // says why there is none
-      for (const ServerPlacement& servers : m.servers) {
-        add(servers.count, on_servers(m, entry, servers));
-      }
+      const auto predicted = [&](const ServerPlacement& servers) {
+        return entry.strategy == Strategy::kShadowEasgd ? by_shadow(m, servers)
+                                                        : on_servers(m, entry, servers);
+      };
+      if (m.servers.empty()) add(0, predicted({}));  // says why there is none
+      for (const ServerPlacement& servers : m.servers) add(servers.count, predicted(servers));
     } else if (entry.strategy == Strategy::kDsSync) {
       add(0, by_ds_sync(m));
+    } else if (entry.strategy == Strategy::kGaia) {
+      add(0, by_gaia(m));
     } else {
       add(0, by_allreduce(m, entry));
     }
   }
   plan.recommended = best_of(plan.predictions);
   plan.reasons = reasons_for(m, plan.predictions, plan.recommended);
-  plan.caveats = caveats_of(m);
+  plan.caveats = caveats_of(m, plan.predictions);
   return plan;
 }
 

@@ -25,13 +25,18 @@ struct Prediction {
   double step_s = 0;
   double samples_per_s = 0;
   bool computed_only = false;  // no trial was made of it: the formula alone
+  bool offered = true;         // it is recommended if it is the best one
+  // Under gaia, of a message's bytes. If it was not measured, step_s is that of the larger one.
+  struct Range {
+    double least = 0, most = 0;
+  };
+  std::optional<Range> share = std::nullopt;
+  std::optional<Range> step_range_s = std::nullopt;
   // A trial was made with this number of workers and of servers on one host, and no link was added.
   bool as_tried = false;
   std::string unknown = {};  // why there is no prediction; empty: there is one
   [[nodiscard]] bool known() const { return unknown.empty(); }
-  [[nodiscard]] bool may_be_recommended() const {
-    return known() && !entry_of(strategy).sync.empty();
-  }
+  [[nodiscard]] bool may_be_recommended() const { return known() && offered; }
 };
 
 struct Plan {
@@ -42,6 +47,10 @@ struct Plan {
 };
 
 [[nodiscard]] Plan plan_of(const Measured& measured);
+
+// What messages of gaia had of a dense one's bytes wherever that was measured
+// (docs/results/gaia.md), for plans that cannot measure it.
+inline constexpr Prediction::Range kUsualShare = {0.05, 0.30};
 
 // How much slower than the fastest one a way may be that changes less of what is trained, to be
 // recommended in place of the fastest.

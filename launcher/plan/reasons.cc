@@ -21,6 +21,19 @@ std::string largest_part(const Prediction& p) {
   return p.exchange_s >= p.waiting_s ? "exchanging" : "waiting for the slowest worker";
 }
 
+std::string share_note(const Measured& m, const Prediction& p) {
+  if (m.updates.share) {
+    return fmt::format(
+        "gaia: in its trial, the first {} steps, a message had {:.0f} % of the bytes of all "
+        "parameters; this changes while a model learns, and is less if the learning rate shrinks",
+        m.updates.messages, 100 * *m.updates.share);
+  }
+  return fmt::format(
+      "gaia: how much is significant could not be measured; the time is that of messages with "
+      "{:.0f} % of the bytes, and would be {} with {:.0f} % (docs/results/gaia.md has such jobs)",
+      100 * p.share->most, milliseconds(p.step_range_s->least), 100 * p.share->least);
+}
+
 std::string compared(const Prediction& chosen, const Prediction& next) {
   const double ratio = next.step_s / chosen.step_s;
   if (ratio > kAsFast) {
@@ -62,10 +75,17 @@ std::vector<std::string> reasons_for(const Measured& m, const std::vector<Predic
     reasons.push_back(compared(chosen, *next));
   }
   const StrategyEntry& entry = entry_of(chosen.strategy);
-  if (entry.stale) {
+  if (entry.stale && !entry.only_if_asked) {
     reasons.emplace_back(
         "its gradients are computed from parameters that lack some updates: compare what the model "
         "learns with that of ps-bsp");
+  }
+  if (entry.only_if_asked) {
+    reasons.push_back(
+        fmt::format("it is recommended because the job's own trainer.sync is \"{}\": what the "
+                    "model learns with "
+                    "it, a plan does not know",
+                    entry.sync));
   }
   if (entry.changes_rows_of_batch_only && m.model.table_rows > 0) {
     reasons.emplace_back(
@@ -84,7 +104,7 @@ std::vector<std::string> reasons_for(const Measured& m, const std::vector<Predic
   return reasons;
 }
 
-std::vector<std::string> caveats_of(const Measured& m) {
+std::vector<std::string> caveats_of(const Measured& m, const std::vector<Prediction>& predictions) {
   std::vector<std::string> caveats = m.notes;
   if (m.hosts.size() > 1 && !m.link) caveats.push_back(m.link_unknown);
   if (m.hosts.size() > 1) {
@@ -96,6 +116,9 @@ std::vector<std::string> caveats_of(const Measured& m) {
     if (trial.steps >= 20) continue;
     caveats.push_back(fmt::format("the trial of {} has {} steps only, so its time is not reliable",
                                   entry_of(trial.strategy).name, trial.steps));
+  }
+  for (const Prediction& p : predictions) {
+    if (p.known() && p.share) caveats.push_back(share_note(m, p));
   }
   caveats.emplace_back(
       "slow workers, lost processes, checkpoints and evaluation are not part of the times");

@@ -12,7 +12,8 @@ namespace antdt::launcher::plan {
 [[nodiscard]] std::vector<std::string> reasons_for(const Measured& measured,
                                                    const std::vector<Prediction>& predictions,
                                                    std::optional<std::size_t> recommended);
-[[nodiscard]] std::vector<std::string> caveats_of(const Measured& measured);
+[[nodiscard]] std::vector<std::string> caveats_of(const Measured& measured,
+                                                  const std::vector<Prediction>& predictions);
 
 // "ps-bsp with 2 servers"
 [[nodiscard]] std::string name_of(const Prediction& prediction);

@@ -29,31 +29,36 @@ enum class Strategy : std::uint8_t {
   kServersSsp,
   kServersAsp,
   kDsSync,
+  kGaia,
+  kShadowEasgd,
 };
 
 struct StrategyEntry {
   Strategy strategy{};
   std::string_view name;  // for people and in JSON
-  // trainer.sync; empty: it is compared and never recommended, because what a model learns with it
-  // depends on more than a plan measures.
-  std::string_view sync;
+  std::string_view sync;  // trainer.sync
   bool on_servers = false;
   bool sparse = false;  // trainer.embedding_gradients = "sparse"
   // Gradients are computed from parameters that lack some updates, so that training itself differs.
   bool stale = false;
   // Rows that are in no batch do not change, where plain all-reduce updates the whole table.
   bool changes_rows_of_batch_only = false;
+  // It is compared, and recommended only if the job's own trainer.sync is this way: what a model
+  // learns with it depends on more than a plan measures.
+  bool only_if_asked = false;
 };
 
 // In the order of preference among those that are equally fast: the first ones change least of what
 // a job trains.
-inline constexpr std::array<StrategyEntry, 6> kStrategies = {{
+inline constexpr std::array<StrategyEntry, 8> kStrategies = {{
     {Strategy::kAllReduce, "allreduce", "allreduce"},
     {Strategy::kServersBsp, "ps-bsp", "ps-bsp", true, false, false, true},
     {Strategy::kAllReduceSparse, "allreduce sparse", "allreduce", false, true, false, true},
     {Strategy::kServersSsp, "ps-ssp", "ps-ssp", true, false, true, true},
     {Strategy::kServersAsp, "ps-asp", "ps-asp", true, false, true, true},
-    {Strategy::kDsSync, "ds-sync", "", false, false, true, false},
+    {Strategy::kDsSync, "ds-sync", "ds-sync", false, false, true, false, true},
+    {Strategy::kGaia, "gaia", "gaia", false, false, true, false, true},
+    {Strategy::kShadowEasgd, "shadow-easgd", "shadow-easgd", true, false, true, true, true},
 }};
 
 [[nodiscard]] constexpr const StrategyEntry& entry_of(Strategy strategy) {

@@ -55,15 +55,15 @@ PlannedHosts hosts_of(const Prepared& prepared) {
   return planned;
 }
 
-Result<plan::Link> measured_link(transport::Context& context, const launcher::JobConfig& config,
-                                 const std::vector<plan::HostLoad>& hosts) {
+Result<std::vector<HostPair>> measured_links(transport::Context& context,
+                                             const launcher::JobConfig& config,
+                                             const std::vector<plan::HostLoad>& hosts) {
   Examination wanted = examination_of(config);
   wanted.hosts.clear();
   for (const plan::HostLoad& host : hosts) wanted.hosts.push_back(host.name);
   wanted.store = {};
   const launcher::Facts facts = examine(context, wanted);
-  plan::Link slowest;
-  std::size_t found = 0;
+  std::vector<HostPair> found;
   for (const launcher::LinkFacts& link : facts.links) {
     const std::string name =
         fmt::format("{} to {}", facts.hosts[link.from].name, facts.hosts[link.to].name);
@@ -72,21 +72,82 @@ Result<plan::Link> measured_link(transport::Context& context, const launcher::Jo
                   "the link from {} could not be measured: {}{}; antdt doctor says more", name,
                   link.listen_error, link.connect_error);
     }
-    ++found;
-    const double rate =
+    const auto at = [&](std::size_t host) {
+      const auto same = std::ranges::find(hosts, facts.hosts[host].name, &plan::HostLoad::name);
+      return static_cast<std::size_t>(same - hosts.begin());
+    };
+    plan::Link measured;
+    measured.latency_s = seconds(link.told.round_trip_us) / 2;
+    measured.bytes_per_s =
         static_cast<double>(link.told.bytes) / seconds(static_cast<double>(link.told.took_us));
-    slowest.latency_s = std::max(slowest.latency_s, seconds(link.told.round_trip_us) / 2);
-    if (slowest.bytes_per_s == 0 || rate < slowest.bytes_per_s) {
-      slowest.bytes_per_s = rate;
-      slowest.name = name;
-    }
+    measured.name = name;
+    found.push_back({at(link.from), at(link.to), measured});
   }
-  if (found < hosts.size() * (hosts.size() - 1)) {
+  if (found.size() < hosts.size() * (hosts.size() - 1)) {
     return fail(ErrorKind::kUnreachable,
                 "not all links between the {} hosts could be measured; antdt doctor says why",
                 hosts.size());
   }
+  return found;
+}
+
+std::optional<plan::Link> slowest_of(const std::vector<HostPair>& links, Which which,
+                                     const std::vector<std::uint32_t>& domains) {
+  std::optional<plan::Link> slowest;
+  for (const HostPair& pair : links) {
+    const bool within = which != Which::kAll && domains[pair.from] == domains[pair.to];
+    if (which != Which::kAll && within != (which == Which::kWithin)) continue;
+    if (!slowest) slowest = plan::Link{};
+    slowest->latency_s = std::max(slowest->latency_s, pair.link.latency_s);
+    if (slowest->bytes_per_s == 0 || pair.link.bytes_per_s < slowest->bytes_per_s) {
+      slowest->bytes_per_s = pair.link.bytes_per_s;
+      slowest->name = pair.link.name;
+    }
+  }
   return slowest;
+}
+
+std::vector<std::string> domains_on(const Prepared& prepared, const std::string& host) {
+  const Domains domains(prepared.config.domain);
+  std::vector<std::string> found;
+  for (std::uint32_t i = 0; i < prepared.places.workers.size(); ++i) {
+    const launcher::HostResources& at = prepared.hosts[prepared.places.workers[i]];
+    if (at.name != host) continue;
+    found.push_back(domains.of({'w', i}, at.host_name.empty() ? at.name : at.host_name));
+  }
+  return found;
+}
+
+std::optional<plan::DomainLinks> domains_of(const Prepared& prepared,
+                                            const std::vector<plan::HostLoad>& hosts) {
+  const Domains domains(prepared.config.domain);
+  plan::DomainLinks found;
+  const auto index_of = [&](const std::string& name) {
+    const auto at = std::ranges::find(found.names, name);
+    const auto index = static_cast<std::uint32_t>(at - found.names.begin());
+    if (at == found.names.end()) found.names.push_back(name);
+    return index;
+  };
+  const launcher::HostResources* before = nullptr;
+  for (std::uint32_t i = 0; i < prepared.places.workers.size(); ++i) {
+    const launcher::HostResources& host = prepared.hosts[prepared.places.workers[i]];
+    const std::uint32_t domain =
+        index_of(domains.of({'w', i}, host.host_name.empty() ? host.name : host.host_name));
+    const bool same = before == &host && found.groups.back().domain == domain;
+    if (!same) found.groups.push_back({domain, 0});
+    ++found.groups.back().workers;
+    before = &host;
+  }
+  if (found.names.size() < 2) return std::nullopt;
+  for (const plan::HostLoad& load : hosts) {
+    const auto host = std::ranges::find(prepared.hosts, load.name, &launcher::HostResources::name);
+    const std::vector<std::string> of_workers = domains_on(prepared, load.name);
+    // A host without workers has servers. The worker that nobody is stands for none.
+    const std::string of_host =
+        domains.of({'w', UINT32_MAX}, host->host_name.empty() ? host->name : host->host_name);
+    found.of_hosts.push_back(index_of(of_workers.empty() ? of_host : of_workers.front()));
+  }
+  return found;
 }
 
 Result<plan::Curve> rows_of_batches(const launcher::JobConfig& config,

@@ -1,6 +1,9 @@
 // What a plan needs to know beside its trials: the hosts with their links, and the rows of a batch.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "core/result.h"
@@ -18,11 +21,28 @@ struct PlannedHosts {
 };
 [[nodiscard]] PlannedHosts hosts_of(const Prepared& prepared);
 
-// The slowest link between these hosts, which their agents measure in about a second for each host.
+struct HostPair {
+  std::size_t from = 0, to = 0;  // indices of hosts
+  launcher::plan::Link link;
+};
+// The links between all of these hosts, which their agents measure in about a second for each host.
 // The error names the link that cannot be used.
-[[nodiscard]] Result<launcher::plan::Link> measured_link(
+[[nodiscard]] Result<std::vector<HostPair>> measured_links(
     transport::Context& context, const launcher::JobConfig& config,
     const std::vector<launcher::plan::HostLoad>& hosts);
+
+// Of the workers' domains, if they are in several: which workers share memory, and which domain
+// each of `hosts` is in. Links are not known yet.
+[[nodiscard]] std::optional<launcher::plan::DomainLinks> domains_of(
+    const Prepared& prepared, const std::vector<launcher::plan::HostLoad>& hosts);
+// The domain of each worker on the host of this name, by rank.
+[[nodiscard]] std::vector<std::string> domains_on(const Prepared& prepared,
+                                                  const std::string& host);
+// The slowest of the links, of those within a domain, or of those between two; empty: there is
+// none.
+enum class Which : std::uint8_t { kAll, kWithin, kBetween };
+[[nodiscard]] std::optional<launcher::plan::Link> slowest_of(
+    const std::vector<HostPair>& links, Which which, const std::vector<std::uint32_t>& domains);
 
 // How many different rows batches of these sizes need, from records of the job's data. Empty: the
 // data have no categories.

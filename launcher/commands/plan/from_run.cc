@@ -14,7 +14,7 @@ namespace {
 
 namespace plan = launcher::plan;
 
-Result<plan::Strategy> strategy_of(const launcher::JobConfig& config) {
+plan::Strategy strategy_of(const launcher::JobConfig& config) {
   switch (by_name<SyncStrategy>(config.trainer.sync).value_or(SyncStrategy::kAllReduce)) {
     case SyncStrategy::kPsBsp:
       return plan::Strategy::kServersBsp;
@@ -25,11 +25,9 @@ Result<plan::Strategy> strategy_of(const launcher::JobConfig& config) {
     case SyncStrategy::kDsSync:
       return plan::Strategy::kDsSync;
     case SyncStrategy::kShadowEasgd:
+      return plan::Strategy::kShadowEasgd;
     case SyncStrategy::kGaia:
-      return fail(ErrorKind::kUsage,
-                  "the run trained with trainer.sync = \"{}\", of which plans know nothing: use a "
-                  "run under another one, or antdt plan job.toml",
-                  config.trainer.sync);
+      return plan::Strategy::kGaia;
     case SyncStrategy::kAllReduce:
       break;
   }
@@ -52,7 +50,7 @@ Result<Planned> plan_from_run(const std::string& run) {
   m.global_batch = static_cast<double>(config.batch.global);
   const double steps = static_cast<double>(summary.samples_trained) / m.global_batch;
   plan::Trial trial;
-  ANTDT_TRY(trial.strategy, strategy_of(config));
+  trial.strategy = strategy_of(config);
   trial.workers = static_cast<std::uint32_t>(summary.workers.size());
   trial.servers = config.roles.server.count;
   trial.batch = m.global_batch / trial.workers;

@@ -32,6 +32,7 @@ Result<Prepared> prepared_as_allreduce(transport::Context& context, const std::s
   options.run_dir = run_dir;
   ANTDT_TRY(Prepared prepared, prepare(context, job, settings, options));
   prepared.config.roles.server = config.roles.server;
+  prepared.config.inject = config.inject;  // which trials leave out
   return prepared;
 }
 
@@ -52,11 +53,11 @@ class Trials {
     if (m_.workers() == 1 || m_.link) ANTDT_RETURN_IF_ERROR(alone(batch));
     std::ranges::sort(m_.alone, {}, &plan::Point::samples);
     for (const plan::StrategyEntry& entry : plan::kStrategies) {
-      const bool by_formula = entry.strategy == Strategy::kServersSsp || entry.sync.empty();
       const std::uint32_t servers =
           entry.on_servers && !m_.servers.empty() ? m_.servers.front().count : 0;
+      if (entry.strategy == Strategy::kServersSsp) continue;  // as ps-asp
       const WantedTrial wanted{entry.strategy, workers, servers, batch};
-      if (!by_formula) ANTDT_RETURN_IF_ERROR(one(wanted));
+      ANTDT_RETURN_IF_ERROR(one(wanted));
     }
     if (const auto why = m_.impossible.find(Strategy::kServersAsp); why != m_.impossible.end()) {
       m_.impossible[Strategy::kServersSsp] = why->second;
@@ -74,10 +75,15 @@ class Trials {
     if (why.empty() && entry.on_servers && wanted.servers == 0) {
       why = "no host has room for servers";
     }
+    if (why.empty() && entry.on_servers && plan::drills_pairs(job_.config)) {
+      why = "job.toml has a drill about messages between some, which servers refuse";
+    }
     if (!why.empty()) {
       m_.impossible[wanted.strategy] = why;
       return {};
     }
+    if (wanted.strategy == Strategy::kGaia) return updates(wanted);
+    if (entry.only_if_asked) return {};  // computed from the trial of another way
     // A trial of one worker under all-reduce was made already.
     for (const plan::Trial& t : alone_) {
       if (wanted.strategy == Strategy::kAllReduce && wanted.workers == 1 &&
@@ -92,6 +98,22 @@ class Trials {
     } else {
       // The others can be compared without it.
       m_.impossible[wanted.strategy] = "its trial trained nothing";
+      m_.notes.push_back(tried.error().message);
+    }
+    return {};
+  }
+
+  // A trial that trains nothing, for example because the host has no room for a second worker,
+  // leaves the usual sizes of messages.
+  Status updates(WantedTrial wanted) {
+    if (!m_.domains) return {};
+    wanted.workers = std::max(2U, wanted.workers);
+    const auto tried = tell_and_try(wanted);
+    if (tried) {
+      m_.trials.push_back(tried->trial);
+      m_.updates.share = tried->updates.share;
+      m_.updates.messages = tried->updates.messages;
+    } else {
       m_.notes.push_back(tried.error().message);
     }
     return {};
@@ -125,18 +147,51 @@ class Trials {
   std::vector<plan::Trial> alone_;
 };
 
-Status find_link(transport::Context& context, const launcher::JobConfig& config, const Say& say,
-                 plan::Measured& m) {
+void find_links(transport::Context& context, const Prepared& prepared, const Say& say,
+                plan::Measured& m) {
+  const launcher::JobConfig& config = prepared.config;
+  m.domains = domains_of(prepared, m.hosts);
+  const auto drilled = plan::drilled_between(config);
   m.link = plan::drilled_link(config, m.notes);
-  if (m.link || m.hosts.size() < 2) return {};
-  say(fmt::format("measuring the links between {} hosts", m.hosts.size()));
-  auto link = measured_link(context, config, m.hosts);
-  if (link) {
-    m.link = std::move(*link);
-  } else {
-    m.link_unknown = link.error().message;
+  if (m.link) {
+    if (m.domains) m.domains->between = *m.link;
+    return;
   }
-  return {};
+  if (m.hosts.size() < 2) {
+    // Without a drill nothing between them is slow.
+    if (m.domains && drilled) m.domains->between = *drilled;
+    if (!drilled) m.domains = std::nullopt;
+    return;
+  }
+  say(fmt::format("measuring the links between {} hosts", m.hosts.size()));
+  const auto links = measured_links(context, config, m.hosts);
+  if (!links) {
+    m.link_unknown = links.error().message;
+    m.domains = std::nullopt;
+    return;
+  }
+  m.link = slowest_of(*links, Which::kAll, {});
+  if (!m.domains) return;
+  m.domains->within = slowest_of(*links, Which::kWithin, m.domains->of_hosts);
+  m.domains->between =
+      slowest_of(*links, Which::kBetween, m.domains->of_hosts).value_or(plan::Link{});
+  if (!drilled) return;
+  plan::Link& between = m.domains->between;
+  between.latency_s += drilled->latency_s;
+  if (drilled->bytes_per_s > 0) {
+    between.bytes_per_s = between.bytes_per_s > 0
+                              ? std::min(between.bytes_per_s, drilled->bytes_per_s)
+                              : drilled->bytes_per_s;
+  }
+  between.name = drilled->name;
+}
+
+// The way that the job itself names; empty: the job leaves it to the plan.
+std::optional<Strategy> asked_by(const launcher::JobConfig& config) {
+  for (const plan::StrategyEntry& entry : plan::kStrategies) {
+    if (entry.sync == config.trainer.sync) return entry.strategy;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -172,7 +227,9 @@ Result<Planned> make_plan(transport::Context& context, const std::string& job,
   m.global_batch = static_cast<double>(config.batch.global);
   m.hosts = std::move(hosts.hosts);
   m.servers = std::move(hosts.servers);
-  ANTDT_RETURN_IF_ERROR(find_link(context, config, say, m));
+  m.asked = asked_by(config);
+  m.updates.whole_every = static_cast<double>(config.trainer.gaia.whole_every);
+  find_links(context, prepared, say, m);
   const auto batch = static_cast<std::uint64_t>(std::max(1.0, std::round(m.batch())));
   ANTDT_TRY(m.model.rows_of_batch, rows_of_batches(config, {batch, config.batch.global}));
 
@@ -181,6 +238,8 @@ Result<Planned> make_plan(transport::Context& context, const std::string& job,
     // The host with the most workers, whose cores have most to do.
     tried.host = std::ranges::max_element(m.hosts, {}, &plan::HostLoad::workers)->name;
   }
+  tried.domains =
+      domains_on(prepared, tried.host.empty() ? prepared.hosts.front().name : tried.host);
   ANTDT_RETURN_IF_ERROR(Trials(tried, aside.path(), m, say).run());
   planned.plan = plan::plan_of(m);
   planned.seconds = std::chrono::duration<double>(clock.now() - begin).count();

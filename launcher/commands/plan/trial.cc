@@ -11,7 +11,9 @@
 #include "core/clock.h"
 #include "core/os/fs.h"
 #include "launcher/commands/simulate/short_run.h"
+#include "launcher/plan/domain_cost.h"
 #include "launcher/start/run_directory.h"
+#include "launcher/view/summary_view.h"
 
 namespace antdt::cli {
 namespace {
@@ -24,6 +26,30 @@ constexpr double kEnoughSeconds = 0.9;                  // of training, after th
 constexpr Duration kStart = std::chrono::seconds(60);   // until the first report
 constexpr Duration kLongest = std::chrono::seconds(6);  // afterwards, if steps are long
 constexpr double kBucketBytes = 1 << 20;                // as in trainer/torch/gradient_reducer.h
+
+// `domain` of a trial's workers. Under gaia they are in two domains at least.
+std::string domains_setting(const TriedJob& job, const WantedTrial& wanted) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> found;
+  const auto add = [&](const std::string& domain, std::uint32_t worker) {
+    auto at = std::ranges::find(found, domain, [](const auto& entry) { return entry.first; });
+    if (at == found.end()) at = found.insert(at, {domain, {}});
+    at->second.push_back(fmt::format("\"w{}\"", worker));
+  };
+  for (std::uint32_t i = 0; i < wanted.workers && i < job.domains.size(); ++i) {
+    if (!job.domains[i].empty()) add(job.domains[i], i);
+  }
+  if (wanted.strategy == plan::Strategy::kGaia && found.size() < 2) {
+    found.clear();
+    for (std::uint32_t i = 0; i < wanted.workers; ++i) {
+      add(i < (wanted.workers + 1) / 2 ? "one" : "other", i);
+    }
+  }
+  std::vector<std::string> tables;
+  for (const auto& [name, workers] : found) {
+    tables.push_back(fmt::format("{{name=\"{}\",workers=[{}]}}", name, fmt::join(workers, ",")));
+  }
+  return fmt::format("domain=[{}]", fmt::join(tables, ","));
+}
 
 std::vector<std::string> settings_of(const TriedJob& job, const WantedTrial& wanted) {
   const plan::StrategyEntry& entry = plan::entry_of(wanted.strategy);
@@ -38,6 +64,14 @@ std::vector<std::string> settings_of(const TriedJob& job, const WantedTrial& wan
   if (!entry.sparse && sparse_job) add("trainer.embedding_gradients=\"auto\"");
   if (entry.on_servers) add("trainer.collective=\"auto\"");
   if (!entry.on_servers && job.tcp) add("trainer.collective=\"tcp\"");
+  // Data that are pinned need the job's own domains.
+  const bool gaia = wanted.strategy == plan::Strategy::kGaia;
+  const bool own_domains = job.config.domain.empty() || job.config.data.pin == "domain";
+  if (!own_domains && (!gaia || job.config.domain.size() > 1)) add(domains_setting(job, wanted));
+  if (gaia) {
+    add(fmt::format("trainer.gaia.threshold={}", job.config.trainer.gaia.threshold));
+    add("trainer.gaia.whole_every=1000000");  // they are computed
+  }
   if (!job.host.empty()) add(fmt::format("cluster.hosts=[\"{}\"]", job.host));
   return settings;
 }
@@ -129,6 +163,20 @@ plan::Trial measured_in(const shard_server::Series& series, const WantedTrial& w
   return trial;
 }
 
+std::optional<double> share_of_messages(const std::vector<report::WorkerSummary>& workers) {
+  double sent = 0, messages = 0;
+  for (const report::WorkerSummary& w : workers) {
+    if (!w.updates) continue;
+    const auto whole = static_cast<double>(w.updates->whole);
+    const auto all = static_cast<double>(w.updates->messages);
+    // A whole message has what is pending, which is nearly every element.
+    sent += std::max(0.0, w.updates->sent_share * all - whole);
+    messages += all - whole;
+  }
+  if (messages == 0) return std::nullopt;
+  return plan::bytes_of_elements(sent / messages);
+}
+
 Result<plan::ModelSize> size_of_model(const std::string& state_json) {
   plan::ModelSize size;
   const auto state = nlohmann::json::parse(state_json, nullptr, false);
@@ -196,6 +244,13 @@ Result<Tried> try_out(const TriedJob& job, const WantedTrial& wanted,
   }
   if (!plan::entry_of(wanted.strategy).on_servers) {
     ANTDT_TRY(tried.model, size_in(run_dir));
+  }
+  if (wanted.strategy == plan::Strategy::kGaia) {
+    ANTDT_TRY(const report::Summary summary, launcher::read_summary(run_dir));
+    tried.updates.share = share_of_messages(summary.workers);
+    for (const report::WorkerSummary& w : summary.workers) {
+      if (w.updates) tried.updates.messages = std::max(tried.updates.messages, w.updates->messages);
+    }
   }
   std::error_code ignored;
   fs::remove_all(run_dir, ignored);

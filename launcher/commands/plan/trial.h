@@ -1,9 +1,11 @@
 // A trial: the job itself, trained for a few seconds on one host under one way of synchronisation.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/report/job_report.h"
 #include "core/result.h"
 #include "launcher/config/job_config.h"
 #include "launcher/plan/measured.h"
@@ -18,6 +20,8 @@ struct TriedJob {
   launcher::JobConfig config;          // what both say
   std::string host;                    // "address:port" of an agent; empty: this machine
   bool tcp = false;                    // members exchange tensors over tcp, though on one host
+  // The domain of each worker on the host of the trials, if job.toml has domains that trials keep.
+  std::vector<std::string> domains = {};
 };
 
 struct WantedTrial {
@@ -38,7 +42,12 @@ struct Tried {
   launcher::plan::Trial trial;
   // Of the checkpoint with which an all-reduce ends; without entries if it has another format.
   launcher::plan::ModelSize model;
+  launcher::plan::UpdateSizes updates;  // of a trial of gaia
 };
+// What a message that was not whole had of a dense one's bytes, of these workers' messages. Pure.
+// Empty: there was none.
+[[nodiscard]] std::optional<double> share_of_messages(
+    const std::vector<report::WorkerSummary>& workers);
 // Runs it in `directory`/<name>, and stops it after about two seconds of training. Without drills,
 // evaluation, checkpoints, hooks and metrics. The error says why it did not train, with the end of
 // what it printed.

@@ -28,7 +28,20 @@ model = "deepfm"
 every = "0s"
 """
 ROWS = 20_000
-WAYS = {"allreduce", "allreduce sparse", "ps-bsp", "ps-ssp", "ps-asp"}
+TRIED = {"allreduce", "allreduce sparse", "ps-bsp", "ps-asp"}
+DOMAINS = """
+[[domain]]
+name = "east"
+workers = ["w0"]
+[[domain]]
+name = "west"
+workers = ["w1"]
+[[inject]]
+domain = "east"
+to_domain = "west"
+both_ways = true
+latency = "30ms"
+"""
 
 
 @needs_trainer
@@ -66,8 +79,8 @@ class Plan(EndToEnd):
                        trainer='sync = "shadow-easgd"\nshadow = { every = 3, threads = 2 }')
         plan = self.plan(job, "--set", "data.delivery=at-least-once")
         known = self.check(plan)
-        self.assertEqual(set(known), WAYS)
-        self.assertEqual({t["strategy"] for t in plan["measured"]["trials"]}, WAYS - {"ps-ssp"})
+        self.assertEqual(set(known), TRIED | {"ps-ssp", "shadow-easgd"})
+        self.assertEqual({t["strategy"] for t in plan["measured"]["trials"]}, TRIED)
         model = plan["measured"]["model"]
         self.assertEqual((model["table_rows"], model["row_bytes"]), (4096, 36))
         self.assertEqual(plan["measured"]["step_of_one_worker"][0]["samples"], 256)
@@ -84,6 +97,29 @@ class Plan(EndToEnd):
         unknown = {p["strategy"]: p["unknown"] for p in plan["predictions"] if "unknown" in p}
         self.assertIn("servers keep no momentum", unknown["ps-bsp"])
         self.assertIn("servers keep no momentum", unknown["ps-ssp"])
+        self.assert_nothing_left()
+
+    def test_links_between_domains_are_known_and_gaia_is_tried_and_never_chosen_unasked(self):
+        job = self.job(more=DOMAINS, trainer='optimizer = "sgd"\nlr = 0.05')
+        plan = self.plan(job)
+        known = self.check(plan)
+        self.assertEqual(set(known), {"allreduce", "allreduce sparse", "ds-sync", "gaia"})
+        self.assertEqual(plan["measured"]["domains"]["between"]["latency_seconds"], 0.03)
+        self.assertIn("gaia", {t["strategy"] for t in plan["measured"]["trials"]})
+        share = known["gaia"]["share_of_bytes"]
+        self.assertEqual(share["least"], share["most"])
+        self.assertGreater(share["most"], 0)
+        self.assertLess(share["most"], 1)
+        # A message of updates and the slots wait for one another; sums cost as many latencies at least.
+        self.assertGreater(known["gaia"]["step_seconds"], 0.060)
+        self.assertGreater(known["allreduce"]["step_seconds"], 0.060)
+        self.assertEqual(known["gaia"]["sync"], "")
+        unknown = {p["strategy"]: p["unknown"] for p in plan["predictions"] if "unknown" in p}
+        self.assertIn("which servers refuse", unknown["ps-asp"])
+        asked = self.plan(job, "--set", "trainer.sync=gaia", "--set", "trainer.gaia.threshold=1000000",
+                          "--set", "inject=[]")
+        self.assertIn("there are none", {p["strategy"]: p.get("unknown") for p in
+                                         asked["predictions"]}["gaia"])
         self.assert_nothing_left()
 
     def test_a_job_of_another_program_is_refused_and_its_run_tells_of_its_own_way(self):

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launcher/plan/domain_cost.h"
 #include "launcher/plan/drilled_link.h"
 #include "launcher/plan/link_cost.h"
 #include "launcher/plan/plan_view.h"
@@ -235,6 +236,166 @@ TEST(Plan, OnlyDrillsThatSlowAllMessagesOfAllWorkersAreALink) {
   EXPECT_FALSE(link_of("workers = [\"*\"]\nchance = 0.5\nevery = \"1s\"\n" + slow));
   EXPECT_FALSE(link_of("domain = \"east\"\n" + slow));
   EXPECT_FALSE(link_of("workers = [\"*\"]\nto_workers = [\"w1\"]\n" + slow));
+}
+
+// Two domains of two hosts each, of two workers each, in the order of ranks.
+DomainLinks two_domains(const Link& within, const Link& between) {
+  return {{"east", "west"}, {{0, 2}, {0, 2}, {1, 2}, {1, 2}}, {0, 0, 1, 1}, within, between};
+}
+
+TEST(DomainCost, WithLinksThatAreAlikeItIsTheCostOfOneLink) {
+  const Link link{1 * kMs, 1e8};
+  const Paths paths = Paths::of_job(two_domains(link, link));
+  for (const double bytes : {1000.0, 4e6}) {
+    EXPECT_NEAR(sum_s(paths, bytes), sum_s(link, 4, bytes), 1e-9);
+    EXPECT_NEAR(gather_s(paths, bytes), gather_s(link, 4, bytes), 1e-9);
+  }
+}
+
+TEST(DomainCost, OnlyHopsBetweenDomainsTakeLong) {
+  const DomainLinks links = two_domains({}, {50 * kMs, 0});
+  const Paths paths = Paths::of_job(links);
+  // Of six rounds around the ring a part crosses in every second one.
+  EXPECT_NEAR(sum_s(paths, 4e6), 3 * 50 * kMs, 1e-9);
+  // Of two rounds of doubling, in one.
+  EXPECT_NEAR(sum_s(paths, 1000), 50 * kMs, 1e-9);
+}
+
+TEST(DomainCost, AllBytesOfTheRingCrossTheSlowestLinkOneAfterTheOther) {
+  const Paths paths = Paths::of_job(two_domains({}, {0, 1e6}));
+  EXPECT_NEAR(sum_s(paths, 4e6), 6.0, 1e-9);
+}
+
+TEST(DomainCost, AMessageHasAListOfIndicesOrABitmapOrAll) {
+  EXPECT_DOUBLE_EQ(bytes_of_elements(0.01), 0.015);
+  EXPECT_DOUBLE_EQ(bytes_of_elements(0.5), 0.5 + 1.0 / 32);
+  EXPECT_DOUBLE_EQ(bytes_of_elements(1), 1);
+}
+
+TEST(DomainCost, GaiaSumsWithinDomainsAndSendsAPartBetweenThem) {
+  ModelSize model;
+  model.sums = {1e6};
+  const DomainLinks links = two_domains({0, 1e9}, {50 * kMs, 1e7});
+  GaiaStep step{0.2, 1e9, 0};
+  // The sum of two members, what the leader passes on, and a quarter more room than is needed.
+  // Slots of four leaders take two rounds, of which each crosses.
+  const double within = 1 * kMs + 0.2 * kMs;
+  EXPECT_NEAR(gaia_s(links, model, step), within + 50 * kMs + 25 * kMs + 100 * kMs, 1e-4);
+  // A whole message in each tenth step: one latency more, and the bytes that have no room.
+  step.whole_every = 10;
+  EXPECT_NEAR(gaia_s(links, model, step), within + 175 * kMs + (50 + 75) * kMs / 10, 2e-4);
+}
+
+TEST(DomainCost, GroupsOfTwoAreInOneDomainInSomeSteps) {
+  ModelSize model;
+  model.sums = {1e6};
+  DomainLinks links = two_domains({}, {0, 1e6});
+  for (Group& group : links.groups) group.workers = 1;
+  EXPECT_NEAR(ds_sync_s(links, model), 2.0 / 3, 1e-3);
+}
+
+Measured in_two_domains() {
+  Measured m = on_one_host();
+  m.hosts = {{"here", 2, 4}};
+  m.model.table_rows = 0;
+  m.domains = DomainLinks{{"east", "west"}, {{0, 2}, {1, 2}}, {0}, std::nullopt, {50 * kMs, 1e7}};
+  return m;
+}
+
+TEST(Plan, ADrillBetweenDomainsIsALinkBetweenTheirLeaders) {
+  const Plan plan = plan_of(in_two_domains());
+  // The sum of 200 kB between two leaders, and slots.
+  EXPECT_NEAR(of(plan, Strategy::kAllReduce).step_s, (5 + 50 + 20 + 50) * kMs, 1e-4);
+  EXPECT_FALSE(of(plan, Strategy::kAllReduce).as_tried);
+}
+
+TEST(Plan, GaiaIsARangeUnlessItsMessagesWereMeasured) {
+  Measured m = in_two_domains();
+  m.updates.whole_every = 1e9;
+  const Plan usual = plan_of(m);
+  const Prediction& range = of(usual, Strategy::kGaia);
+  ASSERT_TRUE(range.step_range_s);
+  EXPECT_LT(range.step_range_s->least, range.step_range_s->most);
+  EXPECT_DOUBLE_EQ(range.step_range_s->most, range.step_s);
+  EXPECT_THAT(usual.caveats, Contains(HasSubstr("5 % (docs/results/gaia.md")));
+
+  m.updates.share = 0.1;
+  m.updates.messages = 40;
+  m.trials.push_back({Strategy::kGaia, 4, 0, 256, 7 * kMs, 3 * kMs, 3 * kMs, 40});
+  const Plan plan = plan_of(m);
+  const Prediction& p = of(plan, Strategy::kGaia);
+  EXPECT_FALSE(p.step_range_s);
+  EXPECT_NEAR(p.step_s, (7 + 50 + 2.5 + 50) * kMs, 1e-4);
+  EXPECT_THAT(plan.caveats, Contains(HasSubstr("the first 40 steps, a message had 10 %")));
+}
+
+TEST(Plan, WhatDependsOnTheDataIsRecommendedOnlyToJobsThatAskForIt) {
+  Measured m = in_two_domains();
+  m.updates.share = 0.01;
+  m.updates.whole_every = 1e9;
+  m.model.sums = {20e6};
+  for (const auto s : {Strategy::kServersBsp, Strategy::kServersSsp, Strategy::kServersAsp}) {
+    m.impossible[s] = "because";
+  }
+  EXPECT_EQ(recommended(plan_of(m)).strategy, Strategy::kAllReduce);
+  m.asked = Strategy::kGaia;
+  const Plan plan = plan_of(m);
+  EXPECT_EQ(recommended(plan).strategy, Strategy::kGaia);
+  EXPECT_THAT(plan.reasons, Contains(HasSubstr("the job's own trainer.sync is \"gaia\"")));
+  const auto json = plan_json(m, plan);
+  EXPECT_EQ(json["recommended"]["sync"], "gaia");
+  EXPECT_EQ(json["measured"]["domains"]["groups"].size(), 2U);
+}
+
+TEST(Plan, WithoutSlowLinksBetweenDomainsGaiaSavesNothing) {
+  const Plan plan = plan_of(on_one_host());
+  EXPECT_THAT(of(plan, Strategy::kGaia).unknown, HasSubstr("there are none"));
+}
+
+TEST(Plan, ServersSendOnlyWhatCrossesOverLinksBetweenDomains) {
+  Measured m = on_one_host();
+  m.hosts = {{"a", 1, 1}, {"b", 1, 1}, {"c", 1, 1}, {"d", 1, 1}};
+  m.servers = {{2, {1, 1, 0, 0}}};
+  m.link = Link{0, 1e6};
+  m.domains = DomainLinks{
+      {"east", "west"}, {{0, 1}, {0, 1}, {1, 1}, {1, 1}}, {0, 0, 1, 1}, Link{0, 1e9}, Link{0, 1e6}};
+  const double across = of(plan_of(m), Strategy::kServersAsp).step_s;
+  // Two workers of the west pull and push half of each server's rows.
+  const double rows = at(m.model.rows_of_batch, 256);
+  EXPECT_NEAR(across, (pulled_bytes(m.model, rows) + pushed_bytes(m.model, rows)) / 1e6 / 2 * 2,
+              0.35);
+  m.domains = std::nullopt;
+  EXPECT_GT(of(plan_of(m), Strategy::kServersAsp).step_s, across);
+}
+
+TEST(Plan, ReplicasInTheBackgroundTakeAtMostWhatServersWithoutABarrierTake) {
+  Measured m = on_one_host();
+  m.hosts = {{"a", 2, 1}, {"b", 2, 1}};
+  m.servers = {{2, {1, 1}}};
+  m.link = Link{0, 1e6};
+  const Plan plan = plan_of(m);
+  EXPECT_LT(of(plan, Strategy::kShadowEasgd).step_s, of(plan, Strategy::kServersAsp).step_s);
+  EXPECT_FALSE(of(plan, Strategy::kShadowEasgd).may_be_recommended());
+}
+
+TEST(Plan, ADrillFromOneDomainToAnotherIsFoundAndOthersAreNot) {
+  const std::string domains =
+      "[[domain]]\nname = \"east\"\nworkers = [\"w0\"]\n"
+      "[[domain]]\nname = \"west\"\nworkers = [\"w1\"]\n[[inject]]\ndomain = \"east\"\n";
+  const std::string slow = "to_domain = \"west\"\nlatency = \"20ms\"\nbandwidth = \"5MB\"\n";
+  const auto config = load_text(kJob + domains + slow, "job.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  const auto link = drilled_between(*config);
+  ASSERT_TRUE(link);
+  EXPECT_NEAR(link->latency_s, 20 * kMs, 1e-9);
+  EXPECT_GT(link->bytes_per_s, 0);
+  EXPECT_TRUE(drills_pairs(*config));
+  std::vector<std::string> notes;
+  EXPECT_FALSE(drilled_link(*config, notes));
+  EXPECT_TRUE(notes.empty());
+  const auto sometimes = load_text(kJob + domains + slow + "until = \"9s\"\n", "job.toml");
+  ASSERT_TRUE(sometimes) << sometimes.error().message;
+  EXPECT_FALSE(drilled_between(*sometimes));
 }
 
 TEST(Plan, WithoutTheLinksBetweenHostsNothingIsPredicted) {

@@ -242,7 +242,7 @@ std::pair<double, double> losses_of(const TrainerConfig& config) {
 TEST_P(HogwildModel, ThreadsLearnTogether) {
   TrainerConfig some = config(GetParam());
   some.optimizer = "adam";
-  some.learning_rate = 0.01;
+  some.learning_rate = 0.001;  // threads make three times as many steps as one
   some.shadow_threads = 3;
   const auto [before, after] = losses_of(some);
   EXPECT_GT(before, 0.55);  // an untrained model's is 0.69

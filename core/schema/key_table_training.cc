@@ -145,8 +145,7 @@ const std::vector<Key>& training() {
        kInteger,
        "1",
        "sync shadow-easgd: threads of a worker that train its replica at the same time, each with "
-       "a "
-       "part of the batch",
+       "a part of the batch",
        {1, 1024}},
       {"trainer.gaia.threshold",
        kNumber,

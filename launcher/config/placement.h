@@ -22,6 +22,9 @@ struct HostResources {
   std::uint32_t sharable_gpus = 0;  // that can be leased to processes that share them
   std::string gpu_troubles = {};    // why others cannot: lines for messages
   std::string host_name = {};       // as its agent says it, and [[domain]] names it; "": as `name`
+  [[nodiscard]] const std::string& name_in_domains() const {
+    return host_name.empty() ? name : host_name;
+  }
 };
 // The lines of HostResources::gpu_troubles; "" if nothing is wrong.
 [[nodiscard]] std::string gpu_troubles(const report::HostDevices& devices);

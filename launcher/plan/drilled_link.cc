@@ -75,6 +75,13 @@ std::optional<Link> drilled_between(const JobConfig& config) {
   return link;
 }
 
+Link behind(const Link& drill, Link measured) {
+  measured.name = drill.name;
+  measured.latency_s += drill.latency_s;
+  bound(measured, drill.bytes_per_s);
+  return measured;
+}
+
 bool drills_pairs(const JobConfig& config) {
   return std::ranges::any_of(config.inject, [](const Injection& rule) {
     return !rule.to_workers.empty() || !rule.to_host.empty() || !rule.to_domain.empty();

@@ -16,6 +16,8 @@ namespace antdt::launcher::plan {
                                                std::vector<std::string>& notes);
 // The slowest link that drills make between two domains; empty: none does.
 [[nodiscard]] std::optional<Link> drilled_between(const JobConfig& config);
+// What a drill makes of a measured link.
+[[nodiscard]] Link behind(const Link& drill, Link measured);
 // Whether a drill is about messages between some, which servers refuse.
 [[nodiscard]] bool drills_pairs(const JobConfig& config);
 

@@ -83,8 +83,8 @@ std::vector<std::string> reasons_for(const Measured& m, const std::vector<Predic
   if (entry.only_if_asked) {
     reasons.push_back(
         fmt::format("it is recommended because the job's own trainer.sync is \"{}\": what the "
-                    "model learns with "
-                    "it, a plan does not know",
+                    "model "
+                    "learns with it, a plan does not know",
                     entry.sync));
   }
   if (entry.changes_rows_of_batch_only && m.model.table_rows > 0) {

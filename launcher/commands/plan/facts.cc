@@ -113,7 +113,7 @@ std::vector<std::string> domains_on(const Prepared& prepared, const std::string&
   for (std::uint32_t i = 0; i < prepared.places.workers.size(); ++i) {
     const launcher::HostResources& at = prepared.hosts[prepared.places.workers[i]];
     if (at.name != host) continue;
-    found.push_back(domains.of({'w', i}, at.host_name.empty() ? at.name : at.host_name));
+    found.push_back(domains.of({'w', i}, at.name_in_domains()));
   }
   return found;
 }
@@ -131,8 +131,7 @@ std::optional<plan::DomainLinks> domains_of(const Prepared& prepared,
   const launcher::HostResources* before = nullptr;
   for (std::uint32_t i = 0; i < prepared.places.workers.size(); ++i) {
     const launcher::HostResources& host = prepared.hosts[prepared.places.workers[i]];
-    const std::uint32_t domain =
-        index_of(domains.of({'w', i}, host.host_name.empty() ? host.name : host.host_name));
+    const std::uint32_t domain = index_of(domains.of({'w', i}, host.name_in_domains()));
     const bool same = before == &host && found.groups.back().domain == domain;
     if (!same) found.groups.push_back({domain, 0});
     ++found.groups.back().workers;
@@ -143,8 +142,7 @@ std::optional<plan::DomainLinks> domains_of(const Prepared& prepared,
     const auto host = std::ranges::find(prepared.hosts, load.name, &launcher::HostResources::name);
     const std::vector<std::string> of_workers = domains_on(prepared, load.name);
     // A host without workers has servers. The worker that nobody is stands for none.
-    const std::string of_host =
-        domains.of({'w', UINT32_MAX}, host->host_name.empty() ? host->name : host->host_name);
+    const std::string of_host = domains.of({'w', UINT32_MAX}, host->name_in_domains());
     found.of_hosts.push_back(index_of(of_workers.empty() ? of_host : of_workers.front()));
   }
   return found;

@@ -175,15 +175,7 @@ void find_links(transport::Context& context, const Prepared& prepared, const Say
   m.domains->within = slowest_of(*links, Which::kWithin, m.domains->of_hosts);
   m.domains->between =
       slowest_of(*links, Which::kBetween, m.domains->of_hosts).value_or(plan::Link{});
-  if (!drilled) return;
-  plan::Link& between = m.domains->between;
-  between.latency_s += drilled->latency_s;
-  if (drilled->bytes_per_s > 0) {
-    between.bytes_per_s = between.bytes_per_s > 0
-                              ? std::min(between.bytes_per_s, drilled->bytes_per_s)
-                              : drilled->bytes_per_s;
-  }
-  between.name = drilled->name;
+  if (drilled) m.domains->between = plan::behind(*drilled, m.domains->between);
 }
 
 // The way that the job itself names; empty: the job leaves it to the plan.

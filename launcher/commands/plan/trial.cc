@@ -64,11 +64,8 @@ std::vector<std::string> settings_of(const TriedJob& job, const WantedTrial& wan
   if (!entry.sparse && sparse_job) add("trainer.embedding_gradients=\"auto\"");
   if (entry.on_servers) add("trainer.collective=\"auto\"");
   if (!entry.on_servers && job.tcp) add("trainer.collective=\"tcp\"");
-  // Data that are pinned need the job's own domains.
-  const bool gaia = wanted.strategy == plan::Strategy::kGaia;
-  const bool own_domains = job.config.domain.empty() || job.config.data.pin == "domain";
-  if (!own_domains && (!gaia || job.config.domain.size() > 1)) add(domains_setting(job, wanted));
-  if (gaia) {
+  if (!job.config.domain.empty()) add(domains_setting(job, wanted));
+  if (wanted.strategy == plan::Strategy::kGaia) {
     add(fmt::format("trainer.gaia.threshold={}", job.config.trainer.gaia.threshold));
     add("trainer.gaia.whole_every=1000000");  // they are computed
   }

@@ -88,8 +88,7 @@ void add_lines(const Prepared& prepared, char role, const std::vector<std::size_
 std::vector<std::string> hosts_of_workers(const Prepared& prepared) {
   std::vector<std::string> hosts;
   for (const std::size_t place : prepared.places.workers) {
-    const launcher::HostResources& host = prepared.hosts[place];
-    hosts.push_back(host.host_name.empty() ? host.name : host.host_name);
+    hosts.push_back(prepared.hosts[place].name_in_domains());
   }
   return hosts;
 }

@@ -7,8 +7,8 @@ For each situation (a model, a number of workers, links as they are or slowed do
 plan makes its predictions, and then each way of synchronisation that it could predict is trained,
 --runs times in turn, also those that a plan compares without recommending them. What is measured is the
 time of a step over one epoch or more of training, without the start of the processes, as the median over
-the runs. Goals: a median error of at most
-25 % over all ways of all situations, and in each situation a chosen way within 10 % of the fastest.
+the runs. Goals: a median error of at most 25 % over all ways of all situations, and in each situation a
+chosen way within 10 % of the fastest that the plan may choose.
 
 The data are those of bench/scaling.py; for mlp it needs MNIST. The exit code is 1 if a goal is missed,
 or if a record did not count exactly once. Some 15 minutes; whatever else runs shows in the errors.
@@ -20,6 +20,7 @@ import statistics
 
 from runs import Finished, finish, in_place, options, progress, spread, spread_text
 from scaling import JOB, WORKLOADS, data_of
+from synchronisation.slow_domains import two_domains
 
 MEDIAN_ERROR, CHOSEN_WITHIN = 0.25, 1.10
 
@@ -55,29 +56,12 @@ SITUATIONS = {
     "mlp-8-domains": Situation("mlp", 8, 15_360, 1, domains=True),
     "deepfm-64k-4-domains": Situation("deepfm-64k", 4, 40_000, 1, domains=True),
 }
-DOMAINS = '''
-[[domain]]
-name = "east"
-workers = {east}
-[[domain]]
-name = "west"
-workers = {west}
-[[inject]]
-domain = "east"
-to_domain = "west"
-both_ways = true
-latency = "50ms"
-bandwidth = "12500000B"
-'''
-
 
 def job_of(place, situation):
     work = dataclasses.replace(WORKLOADS[situation.workload], records=situation.records)
     inject = f'[[inject]]\nworkers = ["*"]\n{situation.drill}' if situation.drill else ""
     if situation.domains:
-        ids = [f"w{i}" for i in range(situation.workers)]
-        half = len(ids) // 2
-        inject = DOMAINS.format(east=json.dumps(ids[:half]), west=json.dumps(ids[half:]))
+        inject = two_domains(situation.workers)
     job = JOB.format(epochs=situation.epochs, workers=situation.workers, batch=work.batch,
                      model=work.model, sync="allreduce", servers="", threads=1, extra=inject,
                      data=data_of(place, situation.workload, work))
@@ -122,7 +106,8 @@ def judge(args, place, name):
     for way, times in zip(ways, measured):
         took = spread(times)
         rows.append({"situation": name, "way": way["strategy"], "servers": way["servers"],
-                     "offered": bool(way["sync"]), "basis": way["basis"], "predicted": way["step_seconds"], "measured": took,
+                     "offered": bool(way["sync"]), "basis": way["basis"],
+                     "predicted": way["step_seconds"], "measured": took,
                      "error": abs(way["step_seconds"] - took["median"]) / took["median"]})
         progress(f"{name}: {way['strategy']}: predicted {1000 * way['step_seconds']:.2f} ms, measured "
                  f"{spread_text({k: 1000 * took[k] for k in ('median', 'least', 'most')})} ms")

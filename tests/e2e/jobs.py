@@ -1,5 +1,13 @@
 """job.toml files of the end-to-end tests."""
 
+import json
+
+
+def domains(of="workers", **members):
+    """A [[domain]] of each name, with these workers, or hosts."""
+    return "".join(f'[[domain]]\nname = "{name}"\n{of} = {json.dumps(ids)}\n'
+                   for name, ids in members.items())
+
 
 def ctr(train, evaluation, workers=2, model="deepfm", epochs=2, batch=256, lr=1e-3,
         optimizer="adam", extra=""):

@@ -5,6 +5,7 @@ import json
 import unittest
 
 import shared  # noqa: F401 (finds what follows)
+import jobs
 from harness import EndToEnd, needs_trainer
 
 JOB = """
@@ -29,13 +30,7 @@ every = "0s"
 """
 ROWS = 20_000
 TRIED = {"allreduce", "allreduce sparse", "ps-bsp", "ps-asp"}
-DOMAINS = """
-[[domain]]
-name = "east"
-workers = ["w0"]
-[[domain]]
-name = "west"
-workers = ["w1"]
+DOMAINS = jobs.domains(east=["w0"], west=["w1"]) + """
 [[inject]]
 domain = "east"
 to_domain = "west"

@@ -7,6 +7,7 @@ import time
 import unittest
 
 import shared  # noqa: F401 (finds what follows)
+import jobs
 import tally
 from harness import needs_trainer
 from two_networks import HERE, INSIDE, THERE, TwoNetworks, run_inside
@@ -15,12 +16,7 @@ RECORDS, EPOCHS = 48_000, 2
 CUT_OFF_S = 20
 MORE = """
 gaia = {{ whole_every = 20 }}
-[[domain]]
-name = "east"
-hosts = ["hosta"]
-[[domain]]
-name = "west"
-hosts = ["hostb"]
+{domains}
 [cluster]
 hosts = ["{here}:7700", "{there}:7700"]
 keys = "{keys}"
@@ -39,7 +35,9 @@ every = "5s"
 class CutOff(TwoNetworks, tally.TallyTest):
     def job(self):
         text = tally.job(workers=4, records=RECORDS, epochs=EPOCHS, batch=96, delay="40ms", sync="gaia",
-                         extra=MORE.format(here=HERE, there=THERE, keys=self.dir / "keys"))
+                         extra=MORE.format(
+                             domains=jobs.domains("hosts", east=["hosta"], west=["hostb"]),
+                             here=HERE, there=THERE, keys=self.dir / "keys"))
         # Two workers of each host, and no room there for those of the other one.
         return self.write("job.toml", text.replace(
             'command = ["antdt-trainer"]', 'command = ["antdt-trainer"]\nresources = { cpus = 0.5 }'))

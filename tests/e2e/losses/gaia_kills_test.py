@@ -6,18 +6,12 @@ import os
 import unittest
 
 import shared  # noqa: F401 (finds what follows)
+import jobs
 import tally
 from harness import needs_trainer, processes_of
 from kills import EPOCHS, Kills
 
-DOMAINS = """
-[[domain]]
-name = "east"
-hosts = ["hosta"]
-[[domain]]
-name = "west"
-hosts = ["hostb"]
-"""
+DOMAINS = jobs.domains("hosts", east=["hosta"], west=["hostb"])
 
 
 @needs_trainer

@@ -5,16 +5,10 @@ import unittest
 
 import shared  # noqa: F401 (finds what follows)
 import emulated_test
+import jobs
 from harness import EndToEnd, await_true, needs_trainer
 
-DOMAINS = """
-[[domain]]
-name = "east"
-workers = ["w0", "w1"]
-[[domain]]
-name = "west"
-workers = ["w2", "w3"]
-"""
+DOMAINS = jobs.domains(east=["w0", "w1"], west=["w2", "w3"])
 # Each message of a step is small, so that a step takes two latencies: one for the sum, one for the
 # slots.
 SLOW_LINK = """

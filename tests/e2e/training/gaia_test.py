@@ -2,7 +2,6 @@
 merged model once, whoever leaves, comes, or is lost, and models learn as by all-reduce."""
 
 import itertools
-import json
 import statistics
 import unittest
 
@@ -11,13 +10,7 @@ import jobs
 import tally
 from harness import gunzip, needs_trainer, unpack
 
-
-def domains(**workers):
-    return "".join(f'[[domain]]\nname = "{name}"\nworkers = {json.dumps(ids)}\n'
-                   for name, ids in workers.items())
-
-
-TWO = domains(east=["w0", "w1"], west=["w2", "w3"])
+TWO = jobs.domains(east=["w0", "w1"], west=["w2", "w3"])
 
 
 @needs_trainer
@@ -37,8 +30,8 @@ class Gaia(tally.ReplicasTest):
             f"{workers} workers train in a generation after {after}")
 
     def test_every_record_is_in_the_merged_model_once_an_epoch(self):
-        three = domains(a=["w0", "w1", "w2"], b=["w3"], c=["w4", "w5"])
-        for workers, domain, whole_every in ((2, domains(a=["w0"], b=["w1"]), 50), (4, TWO, 7),
+        three = jobs.domains(a=["w0", "w1", "w2"], b=["w3"], c=["w4", "w5"])
+        for workers, domain, whole_every in ((2, jobs.domains(a=["w0"], b=["w1"]), 50), (4, TWO, 7),
                                              (4, TWO, 1), (6, three, 50)):
             with self.subTest(workers=workers, whole_every=whole_every):
                 path = self.job(workers, "", whole_every, domain=domain, records=2000)
@@ -77,7 +70,7 @@ class Gaia(tally.ReplicasTest):
         self.assertGreaterEqual(summary["generations"], 5)
 
     def test_workers_leave_and_come(self):
-        process, run_dir = self.begin(workers=6, delay="60ms", domain=domains(
+        process, run_dir = self.begin(workers=6, delay="60ms", domain=jobs.domains(
             east=["w0", "w1", "w4"], west=["w2", "w3", "w5"]))
         self.evict_and_resize(process, run_dir, (2, 6))  # of one domain at first
 
@@ -86,7 +79,7 @@ class Gaia(tally.ReplicasTest):
         self.stop_and_resume(process, run_dir)
 
     def test_a_worker_in_no_domain_is_refused_before_anything_starts(self):
-        path = self.job(workers=4, domain=domains(east=["w0", "w1"], west=["w2"]))
+        path = self.job(workers=4, domain=jobs.domains(east=["w0", "w1"], west=["w2"]))
         done = self.antdt("run", path)
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         self.assertIn("w3 would run on host", done.stderr)

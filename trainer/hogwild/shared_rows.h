@@ -7,9 +7,9 @@
 //
 //   - What read() returns may contain a part of another thread's update.
 //   - update() loads a row and the state of its optimizer, computes, and stores both. If two
-//   threads
-//     do so with the same row at the same time, one of the two updates of some of its floats is
-//     lost. This concerns Adam's count of steps and its moments as well as the parameters.
+//     threads do so with the same row at the same time, one of the two updates of some of its
+//     floats is lost. This concerns Adam's count of steps and its moments as well as the
+//     parameters.
 #pragma once
 
 #include <cstddef>

@@ -105,7 +105,7 @@ Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, const Clock&
   }
   HistoryKeeper history(options.state_dir + "/history.db", machine_cfg.ledger.train,
                         opened.journal.incarnation(), config.logs.history_bytes);
-  ANTDT_TRY(auto solution, ctl::make_solution(config.control.solution));
+  ANTDT_TRY(auto solution, ctl::make_solution(config.control.solution, visit_rules(config)));
   ANTDT_TRY(ctl::JobMachine machine,
             ctl::JobMachine::open(std::move(machine_cfg), std::move(solution), opened.content));
   auto shell = std::make_unique<Shell>(loop, clock, std::move(options), std::move(config),

@@ -9,6 +9,7 @@
 //   equal replicas    members that consolidate their replicas together have the same one
 //   entire            where domains send one another parts of updates: a replica that was made
 //                     equal to others, and a checkpoint, has nothing in part
+//   one threshold     members that exchange updates in a step do so with the same threshold
 //   model and ledger  when a generation settles, the model of its members is
 //                     what the ledger says is committed; later every living
 //                     holder of that state contains what is committed

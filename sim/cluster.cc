@@ -22,7 +22,7 @@ Cluster::Cluster(World& world, const Options& options)
       daemons_(world, clocks_,
                {machine_config(job_.shape, options.seed, wrong_domains()),
                 grown_config(job_.shape, options.seed, wrong_domains()), hosts_.names(),
-                job_.workers, files_, disk_, options.sabotage},
+                job_.workers, files_, disk_, options.sabotage, job_.shape.visit_every},
                script, outside_of_daemon()),
       rings_(world, hosts_, network_, script),
       around_{hosts_, network_, rings_, files_, checks_, daemons_, faults_},

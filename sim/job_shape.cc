@@ -94,6 +94,14 @@ void draw_domains(DrawnJob& job, const Options& options) {
   shape.global_batch += workers;  // each has a part of it
 }
 
+// Half of the jobs whose domains send one another updates also change their threshold.
+void draw_visits(JobShape& shape, const Options& options) {
+  constexpr std::uint64_t kOwn = 0x5c007;
+  Rng rng(options.seed ^ kOwn);
+  if (shape.whole_every == 0 || !rng.chance(0.5)) return;
+  shape.visit_every = static_cast<std::uint32_t>(rng.between(1, 6));
+}
+
 // Half of the jobs that sum their gradients share their steps, some in several small groups.
 void draw_sharing(JobShape& shape, const Options& options) {
   constexpr std::uint64_t kOwn = 0x54a7e;
@@ -193,7 +201,7 @@ worker::WorkerConfig JobShape::worker_config(Member member, std::uint32_t pid) c
   config.eval_batch = kEvalBatch;
   config.sharing = sharing;
   if (sync == SyncStrategy::kDsSync) config.exchange = worker::DsSync{groups_seed};
-  if (whole_every > 0) config.exchange = worker::Gaia{whole_every};
+  if (whole_every > 0) config.exchange = worker::Gaia{whole_every, visit_every, threshold()};
   if (sync == SyncStrategy::kShadowEasgd) {
     config.shadow = worker::ps_worker::ShadowRules{shadow_every};
   }
@@ -215,6 +223,7 @@ DrawnJob draw_job(Rng& rng, const Options& options) {
   draw_servers(job, options);
   draw_mixing(job, options);
   draw_domains(job, options);
+  draw_visits(shape, options);
   draw_sharing(shape, options);
   draw_pins(job, options);
   if (options.faults.program_skips) shape.program_skips_one_in = 16;
@@ -237,6 +246,7 @@ ctl::JobMachineConfig machine_config(const JobShape& shape, std::uint64_t seed,
   config.spec.staleness = shape.staleness;
   config.spec.delivery = shape.delivery;
   config.spec.backups = shape.backups;
+  if (shape.whole_every > 0) config.control.threshold = shape.threshold();
   config.domains = Domains(shape.domains);
   config.ledger.run = kRunDirectory;
   for (const char* cls : {"oom", "program", "signal", "hang", "host", "collective"}) {

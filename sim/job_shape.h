@@ -33,6 +33,7 @@ struct JobShape {
   // Of members whose domains send one another updates: everything in each step that this divides.
   // 0: of no such job.
   std::uint32_t whole_every = 0;
+  std::uint32_t visit_every = 0;  // of such members, under the solution skew-scout; 0: another one
   std::vector<Domain> domains = {};  // of such a job, or of one whose records are pinned
   std::uint64_t staleness = 0;
   std::uint64_t shadow_every = 0;  // with shadow-easgd
@@ -55,6 +56,8 @@ struct JobShape {
   [[nodiscard]] shard_server::DomainNumber domain_of(std::string_view host) const;
   // To which domain a training record is pinned; 0: none.
   [[nodiscard]] shard_server::DomainNumber pinned_to(std::uint64_t record) const;
+  // Of such members: the one of the job's file.
+  [[nodiscard]] double threshold() const { return 0.01; }
   [[nodiscard]] std::uint32_t server_processes() const { return servers * replicas; }
 };
 

@@ -44,8 +44,10 @@ enum class Sabotage {
   kMergeAll,       // a lost member gives back nothing of what it trained in concluded steps
   kMergeLess,      // a member gives back a record that is in the model
   // Where domains send one another updates (those above are broken there, too, but kHoldBehind):
-  kKeepParts,     // survivors do not withdraw what they have of a lost domain in part
-  kKeepExchange,  // a step that is dropped leaves what was exchanged before it
+  kKeepParts,        // survivors do not withdraw what they have of a lost domain in part
+  kKeepExchange,     // a step that is dropped leaves what was exchanged before it
+  kOwnThreshold,     // the first domain keeps the threshold of the job's file
+  kForgetThreshold,  // a daemon that begins again does not know which threshold is in force
   // Where workers keep replicas beside servers:
   kExchangeTwice,     // a worker moves the centre by twice what its replica moved
   kDropLastExchange,  // a worker does not send the exchange that ends its phase

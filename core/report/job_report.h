@@ -165,8 +165,9 @@ struct Status {
   std::vector<Skipped> skipped_by_program = {};
   // For a script of protocol torchrun:
   std::optional<TracedScript> traced = {};
-  std::optional<HangFound> hang = {};   // the newest one
-  std::optional<Traffic> traffic = {};  // as in the summary, so far
+  std::optional<HangFound> hang = {};                    // the newest one
+  std::optional<Traffic> traffic = {};                   // as in the summary, so far
+  std::optional<UpdateThreshold> update_threshold = {};  // with trainer.sync = "gaia"
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("job", m.job);
@@ -204,6 +205,7 @@ struct Status {
     v.if_any("traced", m.traced);
     v.if_any("hang", m.hang);
     v.if_any("traffic", m.traffic);
+    v.if_any("update_threshold", m.update_threshold);
   }
 };
 
@@ -296,6 +298,7 @@ struct Summary {
   TimeSpent lost_time = {};                      // sum over all workers
   std::vector<Skipped> skipped_by_program = {};  // contained in samples_skipped
   std::optional<Traffic> traffic = {};           // if workers exchanged anything in collectives
+  std::optional<UpdateThreshold> update_threshold = {};  // with trainer.sync = "gaia"
   // If the model is on parameter servers:
   std::vector<ServerStatus> servers = {};
   std::optional<Staleness> staleness = {};
@@ -332,6 +335,7 @@ struct Summary {
     v("lost_time", m.lost_time);
     v.if_any("skipped_by_program", m.skipped_by_program);
     v.if_any("traffic", m.traffic);
+    v.if_any("update_threshold", m.update_threshold);
     v.if_any("servers", m.servers);
     v.if_any("staleness", m.staleness);
     v.if_any("pushes", m.pushes);

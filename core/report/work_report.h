@@ -45,11 +45,42 @@ struct Updates {
   std::uint64_t messages = 0;
   std::uint64_t whole = 0;  // of these: with everything that was pending
   double sent_share = 0;    // of the elements that the messages were about
+  // Their bytes and those of replicas that visited other domains, by those of the messages with
+  // every element.
+  double bytes_share = 0;
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("messages", m.messages);
     v("whole", m.whole);
     v("sent_share", m.sent_share);
+    v.later("bytes_share", m.bytes_share);
+  }
+};
+
+// What the newest visit of replicas in other domains found (solution skew-scout).
+struct VisitFound {
+  std::uint64_t step = 0;
+  double accuracy_loss = 0;  // of the guests, as a fraction of the records: 0.05 is 5 points
+  double bytes_share = 0;    // since the visit before, as in Updates
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("step", m.step);
+    v("accuracy_loss", m.accuracy_loss);
+    v("bytes_share", m.bytes_share);
+  }
+};
+
+// How large a part of a parameter's value an update must be to be sent to other domains
+// (trainer.sync = "gaia"), at the job's full learning rate.
+struct UpdateThreshold {
+  double in_force = 0;
+  double of_job = 0;  // in job.toml
+  std::optional<VisitFound> visit = {};
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("in_force", m.in_force);
+    v("of_job", m.of_job);
+    v.if_any("visit", m.visit);
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -258,10 +259,14 @@ struct Plan {
   PlanVersion version;
   std::vector<PlanEntry> entries;
   double rate = 1;  // factor of the job's learning rate from then on
+  // Under Gaia, from then on: trainer.gaia.threshold, at the job's full learning rate. Empty: as in
+  // the job's file.
+  std::optional<double> threshold = {};
   ANTDT_MESSAGE("plan") {
     v("version", m.version);
     v("entries", m.entries);
     v("rate", m.rate);
+    v("threshold", m.threshold);
   }
 };
 

@@ -36,6 +36,8 @@ inline UpdateSums& operator+=(UpdateSums& sum, const UpdateSums& more) {
   sum.whole += more.whole;
   sum.elements += more.elements;
   sum.sent += more.sent;
+  sum.bytes += more.bytes;
+  sum.dense_bytes += more.dense_bytes;
   return sum;
 }
 

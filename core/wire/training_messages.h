@@ -59,6 +59,34 @@ struct PhaseStart {
   }
 };
 
+// What a visit found, under Gaia with SkewScout. In the step before which it is, each member
+// evaluates two replicas on its own records of that step: that of its domain, and the guest, that
+// of another domain. Both are from before the step's exchange. Sums over all members.
+struct Visit {
+  Step step;             // that it precedes
+  double threshold = 0;  // of the exchanges that these figures are about
+  std::uint64_t steps =
+      0;  // for how many steps replicas have drifted apart with it; bytes are theirs
+  std::uint64_t records = 0;
+  std::uint64_t own_right = 0, guest_right = 0;  // of these records; 0: the model counts none
+  double own_loss = 0, guest_loss = 0;
+  std::uint64_t sent_bytes = 0;   // of the domains' messages, each once
+  std::uint64_t dense_bytes = 0;  // of the same messages with every element
+  bool operator==(const Visit&) const = default;
+  ANTDT_PART {
+    v("step", m.step);
+    v("threshold", m.threshold);
+    v("steps", m.steps);
+    v("records", m.records);
+    v("own_right", m.own_right);
+    v("guest_right", m.guest_right);
+    v("own_loss", m.own_loss);
+    v("guest_loss", m.guest_loss);
+    v("sent_bytes", m.sent_bytes);
+    v("dense_bytes", m.dense_bytes);
+  }
+};
+
 // How far training is: from the member of rank 0 (loss) and from every member (place). One-way and
 // cumulative; the last one of a phase has done = true. About once a second, the member of rank 0
 // also reports which records made the steps.
@@ -72,6 +100,7 @@ struct Progress {
   PlanVersion plan;   // in force
   bool done = false;  // the model contains all records of the phase, and a further step completed
   StepHistory history{};
+  std::optional<Visit> visit = {};  // the newest of this phase, from the member of rank 0
   ANTDT_MESSAGE("progress") {
     v("phase", m.phase);
     v("step", m.step);
@@ -82,6 +111,7 @@ struct Progress {
     v("plan", m.plan);
     v("done", m.done);
     v("history", m.history);
+    v("visit", m.visit);
   }
 };
 

@@ -116,12 +116,18 @@ struct UpdateSums {
   std::uint64_t whole = 0;     // of these: with everything that was pending
   std::uint64_t elements = 0;  // that the messages were about
   std::uint64_t sent = 0;      // of these: that were significant
+  // To all other domains together: of the messages and of copies of the replica that visited one;
+  // of the messages, if every element were in them.
+  std::uint64_t bytes = 0;
+  std::uint64_t dense_bytes = 0;
   bool operator==(const UpdateSums&) const = default;
   ANTDT_PART {
     v("messages", m.messages);
     v("whole", m.whole);
     v("elements", m.elements);
     v("sent", m.sent);
+    v("bytes", m.bytes);
+    v("dense_bytes", m.dense_bytes);
   }
 };
 

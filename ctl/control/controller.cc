@@ -64,7 +64,9 @@ Controller::Controller(ControllerConfig config, std::unique_ptr<Solution> soluti
       solution_(std::move(solution)),
       monitor_(config_.monitor),
       server_watch_(config_.monitor),
-      last_version_(config_.last_version) {}
+      last_version_(config_.last_version) {
+  plan_ = plan_of_nobody();
+}
 
 void Controller::step(const Input& input, MonoTime now, Effects& out) {
   std::visit([&](const auto& i) { on(i, now, out); }, input);
@@ -112,6 +114,7 @@ Result<wire::Plan> Controller::plan_for(const std::vector<Monitor::MemberInfo>& 
 void Controller::take(const wire::Plan& plan, Effects& out) {
   plan_ = plan;
   plan_.rate = config_.rate;
+  plan_.threshold = config_.planned_threshold;
   last_version_ = plan.version;
   state_ = AwaitingPlan{false};
   out.push_back(SendPlan{plan_});
@@ -162,9 +165,14 @@ void Controller::on(const GroupFormed& event, MonoTime now, Effects& out) {
 void Controller::on(const GroupObserved& event, MonoTime /*now*/, Effects& /*out*/) {
   members_.clear();
   in_force_.clear();
-  plan_ = {};
+  plan_ = plan_of_nobody();
   state_ = AwaitingPlan{true};
   monitor_.set_members(event.members);
+}
+
+// It is journaled before there is a group, too, so it has what the next incarnation goes on from.
+wire::Plan Controller::plan_of_nobody() const {
+  return {last_version_, {}, config_.rate, config_.planned_threshold};
 }
 
 void Controller::put_in_force() {
@@ -219,11 +227,24 @@ void Controller::on(const TimePassed& event, MonoTime now, Effects& out) {
   view_.pending_time = event.pending_time;
   view_.backups = event.backups;
   view_.learning_rate = config_.rate;
+  view_.threshold = threshold();
   view_.optimizer = config_.optimizer;
   view_.restart_time = restart_time_ ? restart_time_ : event.startup;
-  if (!settled(now)) return;
+  if (settled(now) && !solution_->looks_at_visits()) ask(now, out);
+}
+
+void Controller::ask(MonoTime now, Effects& out) {
   const Decision decision = solution_->decide(view_, now);
   for (const Action& action : decision.actions) consider(action, decision.reason, now, out);
+}
+
+void Controller::on(const VisitTold& event, MonoTime now, Effects& out) {
+  if (view_.visit == event.visit) return;
+  view_.visit = event.visit;
+  view_.threshold = threshold();
+  ++view_.visits;
+  const bool in_force = std::holds_alternative<Settling>(state_);
+  if (in_force && solution_->looks_at_visits()) ask(now, out);
 }
 
 // The drastic actions of the last hour are counted. One that exceeds the limit is only advised.
@@ -321,6 +342,9 @@ void Controller::apply(const Action& action, const std::string& reason, MonoTime
   if (const auto* rate = std::get_if<AdjustLearningRate>(&action)) {
     return apply_rate(rate->factor, reason, now, out);
   }
+  if (const auto* sync = std::get_if<SetSync>(&action)) {
+    return apply_threshold(sync->threshold, reason, now, out);
+  }
   if (batch == nullptr) {
     if (is_drastic(action)) drastic_.push_back(now);
     const auto* restart = std::get_if<KillRestart>(&action);
@@ -359,6 +383,31 @@ void Controller::apply_rate(double factor, const std::string& reason, MonoTime n
   wire::Plan plan = plan_;
   plan.version = last_version_.next();
   take(plan, out);
+}
+
+// As apply_rate.
+void Controller::apply_threshold(double wanted, const std::string& reason, MonoTime now,
+                                 Effects& out) {
+  const SetSync action{wanted};
+  const bool possible = wanted >= 0 && wanted <= kMostThreshold;
+  if (!possible || !config_.threshold) {
+    if (said_lately(action, now)) return;
+    const std::string why =
+        possible ? "only trainer.sync = \"gaia\" has a threshold"
+                 : fmt::format("a threshold is from 0 to {}, not {}", kMostThreshold, wanted);
+    return record(action, fmt::format("{} (refused: {})", reason, why), ActionOutcome::kRefused,
+                  now, out);
+  }
+  if (threshold() == wanted) return;
+  config_.planned_threshold = wanted;
+  record(action, reason, ActionOutcome::kApplied, now, out);
+  wire::Plan plan = plan_;
+  plan.version = last_version_.next();
+  take(plan, out);
+}
+
+std::optional<double> Controller::threshold() const {
+  return config_.planned_threshold ? config_.planned_threshold : config_.threshold;
 }
 
 }  // namespace control

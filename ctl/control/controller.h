@@ -7,10 +7,11 @@
 //   any ──GroupFormed──> awaiting the plan of the new group  (SendPlan, or RefuseGroup)
 //   any ──GroupObserved──> awaiting a plan that never comes
 //
-// The controller asks the solution only in `settled`.
+// The controller asks the solution only in `settled`; one that looks at visits instead of speeds,
+// at each new visit in `settling` and `settled`.
 //
-// Nothing is durable here: the job journals the versions and the learning rate of plans, and a
-// restarted job daemon passes them in ControllerConfig.
+// Nothing is durable here: the job journals the versions, the learning rate and the threshold of
+// plans, and a restarted job daemon passes them in ControllerConfig.
 #pragma once
 
 #include <cstdint>
@@ -56,6 +57,10 @@ struct ControllerConfig {
   PlanVersion last_version;
   double rate = 1;        // factor of the job's learning rate, as journaled with that plan
   std::string optimizer;  // [trainer] optimizer
+  // Under Gaia: the threshold of the job's file; and the one in force, as journaled with that plan,
+  // if a solution has set one.
+  std::optional<double> threshold = {};
+  std::optional<double> planned_threshold = {};
 };
 
 namespace control {
@@ -97,6 +102,10 @@ struct ServerMetricsReported {
   std::uint64_t requests = 0;
   std::uint64_t busy_us = 0;
 };
+// The member of rank 0 reports this visit, perhaps again.
+struct VisitTold {
+  wire::Visit visit;
+};
 // An operator approves an action that was advised.
 struct ActionApproved {
   std::string kind, target;
@@ -107,8 +116,9 @@ struct ProgramDecided {
   Decision decision;
   PlanVersion plan;
 };
-using Input = std::variant<GroupFormed, GroupObserved, PlanTookEffect, MetricsReported,
-                           ServerMetricsReported, TimePassed, ActionApproved, ProgramDecided>;
+using Input =
+    std::variant<GroupFormed, GroupObserved, PlanTookEffect, MetricsReported, ServerMetricsReported,
+                 TimePassed, VisitTold, ActionApproved, ProgramDecided>;
 
 // ---------------------------------------------------------------- effects
 
@@ -124,8 +134,8 @@ struct RecordAction {
   std::string reason;  // a sentence
   ActionOutcome outcome{};
 };
-// Do this to the group. It is any action but AdjustBatch and AdjustLearningRate, which become a
-// SendPlan.
+// Do this to the group. It is any action but AdjustBatch, AdjustLearningRate and SetSync, which
+// become a SendPlan.
 struct PerformAction {
   Action action;
   std::string reason{};
@@ -143,6 +153,8 @@ class Controller {
   // Bounds of the factor that a solution may apply to the learning rate.
   static constexpr double kLeastRate = 0.001;
   static constexpr double kMostRate = 1000;
+  // The largest threshold that a solution may set, as in the job's file.
+  static constexpr double kMostThreshold = 1e6;
 
   Controller(ControllerConfig config, std::unique_ptr<Solution> solution);
 
@@ -160,6 +172,9 @@ class Controller {
   // The newest plan, in force or on its way. It has no entries before the first group.
   [[nodiscard]] const wire::Plan& plan() const { return plan_; }
   [[nodiscard]] bool settled(MonoTime now) const;
+  // Of Gaia, in force or on its way; the job file's; nothing under any other sync.
+  [[nodiscard]] std::optional<double> threshold() const;
+  [[nodiscard]] std::optional<double> job_threshold() const { return config_.threshold; }
 
  private:
   void on(const GroupFormed& input, MonoTime now, Effects& out);
@@ -168,6 +183,7 @@ class Controller {
   void on(const MetricsReported& input, MonoTime now, Effects& out);
   void on(const ServerMetricsReported& input, MonoTime now, Effects& out);
   void on(const TimePassed& input, MonoTime now, Effects& out);
+  void on(const VisitTold& input, MonoTime now, Effects& out);
   void on(const ActionApproved& input, MonoTime now, Effects& out);
   void on(const ProgramDecided& input, MonoTime now, Effects& out);
 
@@ -178,9 +194,12 @@ class Controller {
   [[nodiscard]] bool is_present(Member member) const;
   [[nodiscard]] ActionOutcome outcome_for(const Action& action, MonoTime now);
   [[nodiscard]] bool said_lately(const Action& action, MonoTime now);
+  void ask(MonoTime now, Effects& out);
+  void apply_threshold(double threshold, const std::string& reason, MonoTime now, Effects& out);
   void apply_rate(double factor, const std::string& reason, MonoTime now, Effects& out);
   void take(const wire::Plan& plan, Effects& out);
   void put_in_force();
+  [[nodiscard]] wire::Plan plan_of_nobody() const;
   void watch_restarts(const std::vector<Monitor::MemberInfo>& members, MonoTime now);
   void count_restarts(MonoTime now);
   void check_invariants() const;

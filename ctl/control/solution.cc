@@ -8,6 +8,7 @@
 #include "ctl/control/solutions/nd.h"
 #include "ctl/control/solutions/none.h"
 #include "ctl/control/solutions/own.h"
+#include "ctl/control/solutions/scout_skew.h"
 
 namespace antdt::ctl {
 
@@ -15,6 +16,7 @@ std::string_view kind_of(const Action& action) {
   return std::visit(Overloaded{
                         [](const AdjustBatch&) { return "adjust-batch"; },
                         [](const AdjustLearningRate&) { return "adjust-learning-rate"; },
+                        [](const SetSync&) { return "set-sync"; },
                         [](const BackupWorkers&) { return "backup-workers"; },
                         [](const KillRestart&) { return "kill-restart"; },
                         [](const Evict&) { return "evict"; },
@@ -38,7 +40,7 @@ bool is_drastic(const Action& action) {
          std::holds_alternative<Resize>(action);
 }
 
-Result<std::unique_ptr<Solution>> make_solution(std::string_view name) {
+Result<std::unique_ptr<Solution>> make_solution(std::string_view name, const VisitRules& visits) {
   if (name == "none") return std::make_unique<solutions::None>();
   if (name == "dds") return std::make_unique<solutions::Dds>();
   if (name == "nd") return std::make_unique<solutions::Nd>();
@@ -46,9 +48,10 @@ Result<std::unique_ptr<Solution>> make_solution(std::string_view name) {
   if (name == "backup-workers") return std::make_unique<solutions::BackupWorkersFixed>();
   if (name == "command") return std::make_unique<solutions::Own>();
   if (name == "lb-bsp") return std::make_unique<solutions::LbBsp>();
+  if (name == "skew-scout") return std::make_unique<solutions::ScoutSkew>(visits);
   return fail(ErrorKind::kUsage,
               "[control] solution = \"{}\" is none of \"none\", \"dds\", \"lb-bsp\", "
-              "\"backup-workers\", \"nd\", \"dd\", \"command\"",
+              "\"backup-workers\", \"nd\", \"dd\", \"skew-scout\", \"command\"",
               name);
 }
 

@@ -16,6 +16,7 @@
 #include "core/clock.h"
 #include "core/ids.h"
 #include "core/result.h"
+#include "ctl/control/skew_scout.h"
 #include "ctl/monitor/view.h"
 
 namespace antdt::ctl {
@@ -31,6 +32,10 @@ struct AdjustLearningRate {
   double factor =
       1;  // factor of the learning rate in the job's file, regardless of earlier factors
 };
+// Of the strategy of synchronisation: under Gaia its threshold, at the job's full learning rate.
+struct SetSync {
+  double threshold = 0;
+};
 struct BackupWorkers {
   std::uint32_t count = 0;  // how many pushes a step need not wait for
 };
@@ -44,8 +49,8 @@ struct Evict {
 struct Resize {
   std::uint32_t count = 0;
 };
-using Action =
-    std::variant<AdjustBatch, AdjustLearningRate, BackupWorkers, KillRestart, Evict, Resize>;
+using Action = std::variant<AdjustBatch, AdjustLearningRate, SetSync, BackupWorkers, KillRestart,
+                            Evict, Resize>;
 
 [[nodiscard]] std::string_view kind_of(
     const Action& action);                                  // "adjust-batch", "kill-restart", ...
@@ -64,10 +69,20 @@ class Solution {
   [[nodiscard]] virtual Decision decide(const ClusterView& view, MonoTime now) = 0;
   // Whether the view must contain the device classes' curves.
   [[nodiscard]] virtual bool needs_curves() const { return false; }
+  // It decides on what visits find (ClusterView::visit), and not on speeds: it is asked at each new
+  // visit while the newest plan is in force, and never at a tick.
+  [[nodiscard]] virtual bool looks_at_visits() const { return false; }
+};
+
+// Of the solution "skew-scout".
+struct VisitRules {
+  std::uint64_t every = 50;  // steps between visits
+  skew::Objective objective = {};
 };
 
 // Makes a solution by its name in [control] solution: "none", "dds", "lb-bsp", "backup-workers",
-// "nd", "dd" or "command". The error lists these names.
-[[nodiscard]] Result<std::unique_ptr<Solution>> make_solution(std::string_view name);
+// "nd", "dd", "skew-scout" or "command". The error lists these names.
+[[nodiscard]] Result<std::unique_ptr<Solution>> make_solution(std::string_view name,
+                                                              const VisitRules& visits = {});
 
 }  // namespace antdt::ctl

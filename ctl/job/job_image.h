@@ -90,13 +90,14 @@ struct JobImage {
   LifecycleImage lifecycle;
   MembershipImage membership;
   servers::ServerGroupImage servers;
-  wire::Plan plan;                   // newest plan
-  std::vector<ImageAction> actions;  // only in journals older than the records of actions
-  std::vector<ImageEpoch> epochs;    // the last two
-  std::uint64_t epochs_before = 0;   // how many there were before the last two
-  std::vector<ImageDeath> deaths;    // see shard_server/suspects/suspects.h
-  std::uint64_t cut_phase = 0;       // the ledger's phase when the servers' last cut was ordered
-  wire::Injected injected;           // newest fault injection
+  wire::Plan plan;                       // newest plan
+  std::optional<double> threshold = {};  // under Gaia: the one of the job's file, as it was then
+  std::vector<ImageAction> actions;      // only in journals older than the records of actions
+  std::vector<ImageEpoch> epochs;        // the last two
+  std::uint64_t epochs_before = 0;       // how many there were before the last two
+  std::vector<ImageDeath> deaths;        // see shard_server/suspects/suspects.h
+  std::uint64_t cut_phase = 0;  // the ledger's phase when the servers' last cut was ordered
+  wire::Injected injected;      // newest fault injection
   std::vector<Devices::Said> devices;
   template <class Self, class V>
   static void fields(Self& m, V& v) {
@@ -104,6 +105,7 @@ struct JobImage {
     v("membership", m.membership);
     v("servers", m.servers);
     v("plan", m.plan);
+    v("threshold", m.threshold);
     v("actions", m.actions);
     v("epochs", m.epochs);
     v("epochs_before", m.epochs_before);

@@ -70,6 +70,10 @@ Result<JobMachine> JobMachine::open(JobMachineConfig config, std::unique_ptr<Sol
     known.past.take_from(image);
     config.control.last_version = image.plan.version;
     config.control.rate = image.plan.rate;
+    // A resumed run whose file says another threshold than before begins anew from that.
+    if (image.threshold == config.control.threshold) {
+      config.control.planned_threshold = image.plan.threshold;
+    }
     // The delivery promise is made once, and the accounts in the journal follow it, so it overrides
     // the job file.
     config.spec.delivery = known.accounts.delivery();

@@ -64,6 +64,7 @@ class JobMachine {
 
   [[nodiscard]] JobReport report() const;
   [[nodiscard]] Duration control_interval() const { return parts_->controller.tick_interval(); }
+  [[nodiscard]] const wire::Plan& plan() const { return parts_->controller.plan(); }
   [[nodiscard]] const Lifecycle& lifecycle() const { return parts_->lifecycle; }
   [[nodiscard]] const Membership& membership() const { return parts_->membership; }
   [[nodiscard]] const servers::ServerGroup& server_group() const { return parts_->servers; }

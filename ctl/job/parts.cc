@@ -76,6 +76,7 @@ JobImage Parts::image() const {
   image.injected = injections.image();
   image.devices = devices.said();
   image.plan = controller.plan();
+  image.threshold = controller.job_threshold();
   image.deaths = suspicions.image();
   const std::size_t epochs = series.epochs().size();
   image.epochs_before = std::min(past.epochs().size(), epochs);

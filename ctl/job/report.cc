@@ -186,10 +186,12 @@ std::optional<report::Exchanges> exchanges_of(const WorkerReport& w) {
 // Nothing if it sent nothing.
 std::optional<report::Updates> updates_of(const WorkerReport& w) {
   if (w.updates.messages == 0) return std::nullopt;
-  const double elements = static_cast<double>(std::max<std::uint64_t>(1, w.updates.elements));
+  const auto elements = static_cast<double>(std::max<std::uint64_t>(1, w.updates.elements));
+  const auto dense = static_cast<double>(std::max<std::uint64_t>(1, w.updates.dense_bytes));
   return report::Updates{.messages = w.updates.messages,
                          .whole = w.updates.whole,
-                         .sent_share = static_cast<double>(w.updates.sent) / elements};
+                         .sent_share = static_cast<double>(w.updates.sent) / elements,
+                         .bytes_share = static_cast<double>(w.updates.bytes) / dense};
 }
 
 report::WorkerStatus worker_of(const WorkerReport& w) {
@@ -259,6 +261,7 @@ report::Status status_of(const JobReport& r) {
   out.servers_count = r.servers_count;
   out.servers_wanted = r.servers_wanted;
   out.traffic = r.traffic;
+  out.update_threshold = r.update_threshold;
   if (r.outcome) {
     out.outcome = report::Ending{std::string(name_of(r.outcome->state)), r.outcome->code};
   }
@@ -321,6 +324,7 @@ report::Summary summary_of(const JobReport& r) {
   add_epochs(out, r);
   add_workers(out, r);
   out.traffic = r.traffic;
+  out.update_threshold = r.update_threshold;
   add_servers(out, r.servers);
   add_traced(out, r);
   return out;

@@ -12,6 +12,7 @@
 #include "core/ids.h"
 #include "core/job_states.h"
 #include "core/report/traffic.h"
+#include "core/report/work_report.h"
 #include "core/wire/device/device_messages.h"
 #include "core/wire/ps_messages.h"
 #include "core/wire/worker_messages.h"
@@ -128,6 +129,7 @@ struct JobReport {
   Generation generation;
   std::string collective = {};  // what carries the bytes between its members; empty: not known
   std::optional<report::Traffic> traffic = {};  // what workers exchanged in collectives
+  std::optional<report::UpdateThreshold> update_threshold = {};
   Lineage lineage;
   Incarnation incarnation;
   std::uint32_t epoch = 0;  // the present epoch, from 0

@@ -202,6 +202,15 @@ void add_totals(JobReport& r, const Parts& parts) {
   }
 }
 
+std::optional<report::UpdateThreshold> threshold_of(const Controller& controller) {
+  if (!controller.threshold()) return std::nullopt;
+  report::UpdateThreshold threshold{*controller.threshold(), *controller.job_threshold()};
+  if (const auto& visit = controller.view().visit) {
+    threshold.visit = {visit->step.value, accuracy_loss(*visit), bytes_share(*visit)};
+  }
+  return threshold;
+}
+
 }  // namespace
 
 std::uint64_t samples_total(const Parts& parts) {
@@ -233,6 +242,7 @@ JobReport report_of(const Parts& parts) {
   r.lineage = parts.membership.lineage();
   r.collective = parts.membership.collective();
   r.traffic = parts.traffic.report();
+  r.update_threshold = threshold_of(parts.controller);
   r.incarnation = parts.config.incarnation;
   r.epochs = epochs;
   r.epoch = std::min(phase.epoch.value, epochs > 0 ? epochs - 1 : 0);

@@ -146,6 +146,13 @@ class Parser {
       }
       return wrong(fmt::format("no \"factor\" that is a number in {}", shown(from.dump())));
     }
+    if (name == "set-sync") {
+      const auto threshold = from.find("threshold");
+      if (threshold != from.end() && threshold->is_number()) {
+        return SetSync{threshold->get<double>()};
+      }
+      return wrong(fmt::format("no \"threshold\" that is a number in {}", shown(from.dump())));
+    }
     if (name == "resize") {
       ANTDT_TRY(const std::uint32_t count, whole_number(from, "count", 1, 100'000));
       return Resize{count};
@@ -157,7 +164,7 @@ class Parser {
     }
     return wrong(
         fmt::format("\"{}\", which is no kind of action: adjust-batch, adjust-learning-rate, "
-                    "backup-workers, kill-restart, evict and resize are",
+                    "backup-workers, set-sync, kill-restart, evict and resize are",
                     shown(name)));
   }
 
@@ -253,6 +260,7 @@ std::string view_line(const ClusterView& view, std::uint64_t number, double time
                      {"samples_remaining", or_null(view.remaining)},
                      {"backup_workers", or_null(view.backups)},
                      {"learning_rate", view.learning_rate},
+                     {"threshold", or_null(view.threshold)},
                      {"optimizer", view.optimizer},
                      {"pending_s", seconds_or_null(view.pending_time)},
                      {"restart_s", seconds_or_null(view.restart_time)},

@@ -16,6 +16,7 @@
 #include "core/clock.h"
 #include "core/ids.h"
 #include "core/job_states.h"
+#include "core/wire/training_messages.h"
 #include "ctl/control/plan.h"
 
 namespace antdt::ctl {
@@ -129,6 +130,23 @@ struct PlaceView {
   std::uint32_t room = 0;  // for so many more
 };
 
+// How much less accurate the guests were than the replicas that they visited, as a fraction of all
+// records. Of a model that counts no right records, which has a loss only: by which part of the
+// guests' loss the others' was lower.
+[[nodiscard]] inline double accuracy_loss(const wire::Visit& visit) {
+  if (visit.own_right > 0 || visit.guest_right > 0) {
+    return (static_cast<double>(visit.own_right) - static_cast<double>(visit.guest_right)) /
+           static_cast<double>(visit.records);
+  }
+  return visit.guest_loss > 0 ? 1 - visit.own_loss / visit.guest_loss : 0;
+}
+
+// Which part of the bytes of all elements the domains' messages had since the visit before.
+[[nodiscard]] inline double bytes_share(const wire::Visit& visit) {
+  if (visit.dense_bytes == 0) return 0;
+  return static_cast<double>(visit.sent_bytes) / static_cast<double>(visit.dense_bytes);
+}
+
 struct ClusterView {
   std::vector<WorkerView> workers;  // members of the generation, by worker id
   std::vector<ServerView> servers;  // that serve, by id; none without parameter servers
@@ -140,8 +158,11 @@ struct ClusterView {
   std::vector<PlaceView> places;
   // Pushes that a step does not wait for; nothing: this sync has no such thing.
   std::optional<std::uint32_t> backups;
-  double learning_rate = 1;    // of the job's own; what AdjustLearningRate said last
-  std::string optimizer = {};  // of the job: "sgd", "adagrad", "adam", ...
+  double learning_rate = 1;               // of the job's own; what AdjustLearningRate said last
+  std::optional<double> threshold = {};   // of Gaia, in force or on its way; nothing: another sync
+  std::optional<wire::Visit> visit = {};  // the newest one
+  std::uint64_t visits = 0;               // that this job daemon heard of
+  std::string optimizer = {};             // of the job: "sgd", "adagrad", "adam", ...
   // How long a new place is waited for; nothing: longer than anybody can say, the
   // cluster is busy.
   std::optional<Duration> pending_time;

@@ -121,7 +121,15 @@ Result<ctl::ControllerConfig> controller_config(const launcher::JobConfig& confi
   control.monitor.transient_window = config.control.transient_window;
   control.monitor.persistent_window = config.control.persistent_window;
   control.monitor.share_steps = config.control.share_steps;
+  if (by_name<SyncStrategy>(config.trainer.sync) == SyncStrategy::kGaia) {
+    control.threshold = config.trainer.gaia.threshold;
+  }
   return control;
+}
+
+ctl::VisitRules visit_rules(const launcher::JobConfig& config) {
+  const launcher::SkewScoutSection& scout = config.control.skew_scout;
+  return {scout.every, {scout.tolerated_loss, scout.weight_loss, scout.weight_bytes}};
 }
 
 shard_server::DataSet train_set(const launcher::JobConfig& config, const DataFound& data) {

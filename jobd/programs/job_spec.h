@@ -35,6 +35,8 @@ struct DataFound : wire::DataIdentity {
 [[nodiscard]] Result<ctl::JobSpec> job_spec(const launcher::JobConfig& config,
                                             const DataFound& data);
 [[nodiscard]] Result<ctl::ControllerConfig> controller_config(const launcher::JobConfig& config);
+// Of the solution "skew-scout".
+[[nodiscard]] ctl::VisitRules visit_rules(const launcher::JobConfig& config);
 
 // To which domains the records of a split ("train" or "eval") are pinned; empty: they are not.
 [[nodiscard]] shard_server::Pins pins_of(const PinnedData& data, std::string_view split);

@@ -134,9 +134,16 @@ void fields(Of<TrainerSection> auto& m, auto&& v) {
   v("metric", m.metric);
   v("schedule", m.schedule);
 }
+void fields(Of<SkewScoutSection> auto& m, auto&& v) {
+  v("every", m.every);
+  v("tolerated_loss", m.tolerated_loss);
+  v("weight_loss", m.weight_loss);
+  v("weight_bytes", m.weight_bytes);
+}
 void fields(Of<ControlSection> auto& m, auto&& v) {
   v("solution", m.solution);
   v("command", m.command);
+  v("skew_scout", m.skew_scout);
   v("mode", m.mode);
   v("transient_window_ms", m.transient_window);
   v("persistent_window_ms", m.persistent_window);

@@ -157,10 +157,19 @@ struct TrainerSection {
   std::string schedule;
 };
 
+// With the solution skew-scout.
+struct SkewScoutSection {
+  std::uint64_t every = 0;  // in steps of the job
+  double tolerated_loss = 0;
+  double weight_loss = 0;
+  double weight_bytes = 0;
+};
+
 struct ControlSection {
   std::string solution;              // "nd", "none", …, "command"
   std::vector<std::string> command;  // the program that decides, for "command"
-  std::string mode;                  // "observe", "advise" or "act"
+  SkewScoutSection skew_scout;
+  std::string mode;  // "observe", "advise" or "act"
   std::chrono::milliseconds transient_window{};
   std::chrono::milliseconds persistent_window{};
   std::vector<std::string> allow;  // kinds of drastic actions that need no approval

@@ -182,11 +182,30 @@ std::string link_line(const std::optional<report::Traffic>& traffic) {
       grouped(worst->received_bytes / 1'000'000));
 }
 
+std::string threshold_line(const std::optional<report::UpdateThreshold>& threshold) {
+  if (!threshold || (threshold->in_force == threshold->of_job && !threshold->visit)) return {};
+  std::string line =
+      fmt::format("threshold of updates between domains: {:.4g}", threshold->in_force);
+  if (threshold->in_force != threshold->of_job) {
+    line += fmt::format(" ({:.4g} in job.toml)", threshold->of_job);
+  }
+  if (const auto& visit = threshold->visit) {
+    line += fmt::format(
+        "; at step {} replicas did {:.1f}% worse in another domain than its own replica, with "
+        "{:.1f}% of the bytes",
+        grouped(visit->step), 100 * visit->accuracy_loss, 100 * visit->bytes_share);
+  }
+  return line;
+}
+
 std::vector<std::string> live_block(const report::Status& s, const std::vector<EventView>& events,
                                     std::size_t width) {
   std::vector<std::string> lines = {progress_line(s)};
   if (!s.collective.empty()) lines.push_back("collective: " + s.collective);
   if (auto line = link_line(s.traffic); !line.empty()) lines.push_back(std::move(line));
+  if (auto line = threshold_line(s.update_threshold); !line.empty()) {
+    lines.push_back(std::move(line));
+  }
   if (!s.message.empty()) lines.push_back(s.message);
   if (!s.waiting_for.empty()) lines.push_back("waiting for " + s.waiting_for);
   if (!s.solution_trouble.empty()) lines.push_back("nobody decides: " + s.solution_trouble);

@@ -49,6 +49,10 @@ struct EventView {
 // nothing with another one, or if nothing is known of it.
 [[nodiscard]] std::string link_line(const std::optional<report::Traffic>& traffic);
 
+// Gaia's threshold and what the newest visit found; "" where it is as in job.toml and no replica
+// visits another domain.
+[[nodiscard]] std::string threshold_line(const std::optional<report::UpdateThreshold>& threshold);
+
 // The whole view for a terminal of `width` columns; `events` are the last few.
 [[nodiscard]] std::vector<std::string> live_block(const report::Status& status,
                                                   const std::vector<EventView>& events,

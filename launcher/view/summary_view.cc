@@ -145,6 +145,9 @@ void add_updates(const report::Summary& s, Lines& lines) {
       "updates between domains: {} messages of each domain, {} of them whole; {:.1f}% of the "
       "elements were sent",
       grouped(messages), grouped(whole), 100 * share / workers));
+  if (auto line = threshold_line(s.update_threshold); !line.empty()) {
+    lines.push_back(std::move(line));
+  }
 }
 
 // Each member counts the steps in which it took part, so the member of most steps speaks for all.

@@ -37,8 +37,9 @@ bool Daemon::start() {
   low_on_space_ = !run_.disk.restore_ballast();
   ctl::JobMachineConfig config = run_.config;
   config.incarnation = incarnation_;
-  auto opened =
-      ctl::JobMachine::open(std::move(config), *ctl::make_solution("nd"), run_.disk.journal());
+  const bool again = incarnation_.value > 1;
+  if (again && run_.sabotage == Sabotage::kForgetThreshold) config.control.threshold = 1;
+  auto opened = ctl::JobMachine::open(std::move(config), solution(), run_.disk.journal());
   if (!opened) {
     world_.violate("the journal can be replayed", opened.error().message);
     return true;
@@ -49,6 +50,15 @@ bool Daemon::start() {
     if (!then || then->image() != opened->ledger().image()) {
       world_.violate("a replay comes to the same state", "the ledger differs");
     }
+  }
+  const wire::Plan& plan = opened->plan();
+  const wire::Plan& then = run_.disk.plan;
+  if (!run_.disk.ledger.empty() && (plan.version != then.version || plan.rate != then.rate ||
+                                    plan.threshold != then.threshold)) {
+    world_.violate(
+        "a replay comes to the same state",
+        fmt::format("plan {} with threshold {} was {} with {}", plan.version,
+                    plan.threshold.value_or(0), then.version, then.threshold.value_or(0)));
   }
   machine_.emplace(std::move(*opened));
   skips_ = ctl::job::SkipList(run_.disk.skips);
@@ -61,6 +71,11 @@ bool Daemon::start() {
   every(ctl::AgentContacts::kBeat, [this] { beat(); });
   every(machine_->control_interval(), [this] { feed(ctl::job::ControlTickPassed{}); });
   return true;
+}
+
+std::unique_ptr<ctl::Solution> Daemon::solution() const {
+  if (run_.visit_every == 0) return *ctl::make_solution("nd");
+  return *ctl::make_solution("skew-scout", {.every = run_.visit_every});
 }
 
 void Daemon::begin() {
@@ -199,6 +214,7 @@ Disk::Wrote Daemon::commit(bool with_snapshot) {
   if (run_.sabotage == Sabotage::kLyingDisk && run_.disk.turns % 20 == 0)
     run_.disk.older = run_.disk.journal();
   run_.disk.ledger = machine_->ledger().image();
+  run_.disk.plan = machine_->plan();
   outside_.durable(*machine_);
   return wrote;
 }

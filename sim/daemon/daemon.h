@@ -10,6 +10,7 @@
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,7 @@ class Daemon {
     SharedFiles& files;
     Disk& disk;
     Sabotage sabotage = Sabotage::kNone;
+    std::uint32_t visit_every = 0;  // JobShape
   };
   struct Outside {
     std::function<void(const std::string& host, ToAgent)> to_agent;
@@ -86,6 +88,7 @@ class Daemon {
   using Job = std::function<void()>;
   friend class DaemonOutputs;
 
+  [[nodiscard]] std::unique_ptr<ctl::Solution> solution() const;
   void begin();
   void soon(Job job);
   void turn();

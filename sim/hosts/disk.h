@@ -13,6 +13,7 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
+#include "core/wire/membership_messages.h"
 #include "ctl/job/skip_list.h"
 #include "shard_server/journal/journal.h"
 #include "sim/rng.h"
@@ -62,6 +63,7 @@ class Disk {
 
   std::uint64_t turns = 0;
   std::string ledger;                 // image after the last turn
+  wire::Plan plan;                    // after the last turn
   bool resume_requested = false;      // RUN/resume.request
   std::vector<ctl::job::Skip> skips;  // RUN/skips.json
 

@@ -36,6 +36,7 @@ struct Contribution {
   std::uint64_t skipped = 0;                       // of them, by the program
   std::shared_ptr<const Model> replica = nullptr;  // to mixing, and to consolidating
   std::shared_ptr<const std::vector<DomainMessage>> messages = nullptr;  // between domains
+  double threshold = 0;                                                  // of such messages
   std::vector<wire::MemberPlace> concluded = {};  // for a sabotage: RingSeat::concluded()
 };
 

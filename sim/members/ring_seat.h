@@ -33,6 +33,7 @@ struct MemberModel {
   // The model from before it was mixed, or took others' updates, in this step.
   std::optional<Model> before;
   std::string domain;                    // of this member, if domains exchange updates
+  std::optional<double> visited_under;   // in a step with a visit: the threshold of its exchange
   std::vector<std::uint32_t> sums_with;  // BeginStep
 };
 
@@ -78,13 +79,19 @@ class RingSeat {
   struct Updating;
   using Messages = std::vector<DomainMessage>;
   using UpdatesDone = std::function<worker::Input(Model next, const std::vector<Record>& gained)>;
-  void exchange_updates(const std::vector<worker::DomainRanks>& domains, bool whole,
-                        std::string what, Model next, UpdatesDone done);
+  struct UpdatesAbout {
+    std::string what;
+    bool whole = false;
+    double threshold = 0;
+  };
+  void exchange_updates(const std::vector<worker::DomainRanks>& domains, UpdatesAbout about,
+                        Model next, UpdatesDone done);
   void consolidate_domains(const worker::Consolidate& effect);
   void meet(const std::shared_ptr<Updating>& on, bool across, std::shared_ptr<const Messages> mine);
   void pass_on(const std::shared_ptr<Updating>& on, std::shared_ptr<const Messages> came);
   void take_all(Updating& on, const Messages& messages);
   void check_gained(const std::vector<Record>& gained);
+  void check_threshold(const Updating& on, const Contribution& other);
   // Begins to wait for the others; returns the number of the operation, for its answer.
   [[nodiscard]] std::uint64_t wait();
   void answered(std::uint64_t operation, worker::Input input);

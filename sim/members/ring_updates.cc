@@ -13,20 +13,37 @@ namespace antdt::sim {
 // An exchange of updates that is under way. The replica of the member changes when it is complete.
 struct RingSeat::Updating {
   std::uint64_t operation = 0;
-  std::string what, own;
+  UpdatesAbout about;
+  std::string own;
   Ring::Group leaders, within;
   Model next;
   UpdatesDone done;
 };
 
+namespace {
+
+// The larger the threshold, the less is sent.
+worker::UpdatesExchanged bytes_of(const worker::ExchangeUpdates& effect) {
+  constexpr std::uint64_t kDense = 1000;
+  constexpr double kHalf = 0.01;  // the threshold with which half of it is sent
+  const double share = effect.whole ? 1 : kHalf / (kHalf + effect.threshold);
+  return {static_cast<std::uint64_t>(share * kDense), kDense};
+}
+
+}  // namespace
+
 RingSeat::Answer RingSeat::perform(const worker::ExchangeUpdates& effect) {
   state_.domain = effect.own;
-  const auto done = [this](Model next, const std::vector<Record>& gained) {
+  state_.visited_under.reset();
+  if (effect.visits) state_.visited_under = effect.threshold;
+  const worker::UpdatesExchanged bytes = bytes_of(effect);
+  const auto done = [this, bytes](Model next, const std::vector<Record>& gained) {
     state_.before = std::exchange(state_.model, std::move(next));
     check_gained(gained);
-    return worker::Input(worker::UpdatesExchanged{});
+    return worker::Input(bytes);
   };
-  exchange_updates(effect.domains, effect.whole, fmt::format("updates {}", effect.step),
+  exchange_updates(effect.domains,
+                   {fmt::format("updates {}", effect.step), effect.whole, effect.threshold},
                    state_.model, done);
   return {};
 }
@@ -49,8 +66,15 @@ void RingSeat::consolidate_domains(const worker::Consolidate& effect) {
     state_.model.held.clear();
     return worker::Input(worker::Consolidated{});
   };
-  exchange_updates(effect.domains, true, fmt::format("consolidate {}", worker_.step()),
+  exchange_updates(effect.domains, {fmt::format("consolidate {}", worker_.step()), true},
                    std::move(next), done);
+}
+
+void RingSeat::check_threshold(const Updating& on, const Contribution& other) {
+  if (other.threshold == on.about.threshold) return;
+  worker_.world().violate("one threshold",
+                          fmt::format("{} and {} in one exchange; {}", on.about.threshold,
+                                      other.threshold, worker_.doing()));
 }
 
 void RingSeat::check_gained(const std::vector<Record>& gained) {
@@ -59,11 +83,11 @@ void RingSeat::check_gained(const std::vector<Record>& gained) {
   worker_.world().violate("exactly once", "a part of an update came twice; " + worker_.doing());
 }
 
-void RingSeat::exchange_updates(const std::vector<worker::DomainRanks>& domains, bool whole,
-                                std::string what, Model next, UpdatesDone done) {
+void RingSeat::exchange_updates(const std::vector<worker::DomainRanks>& domains, UpdatesAbout about,
+                                Model next, UpdatesDone done) {
   auto on = std::make_shared<Updating>();
   on->operation = wait();
-  on->what = std::move(what);
+  on->about = std::move(about);
   on->next = std::move(next);
   on->done = std::move(done);
   for (const worker::DomainRanks& d : domains) {
@@ -73,7 +97,7 @@ void RingSeat::exchange_updates(const std::vector<worker::DomainRanks>& domains,
     on->within = d.ranks;
   }
   auto mine = std::make_shared<const Messages>(
-      Messages{send_updates(on->next, on->own, worker_.step(), whole)});
+      Messages{send_updates(on->next, on->own, worker_.step(), on->about.whole)});
   if (worker_.end_of_generation().over()) return break_up();
   const bool leads = on->within.front() == rank_;
   if (leads && on->leaders.size() > 1) {
@@ -88,20 +112,23 @@ void RingSeat::meet(const std::shared_ptr<Updating>& on, bool across,
                     std::shared_ptr<const Messages> mine) {
   Contribution contribution;
   contribution.messages = std::move(mine);
+  contribution.threshold = on->about.threshold;
   const auto met = [this, on, across](const std::shared_ptr<const Ring::Contributions>& all) {
     if (!worker_.is_under_way(on->operation)) return;
     if (!all) return worker_.answered(on->operation, worker::CollectiveBroke{"it broke"});
     if (worker_.end_of_generation().over()) return break_up();
     auto came = std::make_shared<Messages>();
     for (const Contribution& c : *all) {
+      check_threshold(*on, c);
       for (const DomainMessage& m : *c.messages) {
         if (m.domain != on->own) came->push_back(m);
       }
     }
     across ? pass_on(on, std::move(came)) : take_all(*on, *came);
   };
-  ring_->exchange_in(across ? on->leaders : on->within, on->what + (across ? " across" : " within"),
-                     rank_, std::move(contribution),
+  ring_->exchange_in(across ? on->leaders : on->within,
+                     on->about.what + (across ? " across" : " within"), rank_,
+                     std::move(contribution),
                      [this, met](const auto& all) { worker_.later({}, [met, all] { met(all); }); });
 }
 

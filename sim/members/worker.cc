@@ -84,6 +84,11 @@ Worker::Answer Worker::perform_one(worker::Effect& effect) {
 // ------------------------------------------------------------------- what is said
 
 void Worker::break_rule(worker::Effect& effect) {
+  auto* const updates = std::get_if<worker::ExchangeUpdates>(&effect);
+  if (sabotage_ == Sabotage::kOwnThreshold && updates != nullptr &&
+      updates->own == updates->domains.front().domain) {
+    updates->threshold = shape_.threshold();
+  }
   auto* const save = std::get_if<worker::Save>(&effect);
   if (sabotage_ == Sabotage::kSaveLate && save) say_late(save->about.places);
   auto* const send = std::get_if<worker::Send>(&effect);
@@ -211,12 +216,22 @@ Worker::Answer Worker::take_on(const worker::ComputeMicroBatch& effect, std::siz
     done.weight = static_cast<double>(got);
     done.compute = slowed(shape_.sample_time * static_cast<int>(got));
     done.skipped = skip_some(begin);
+    if (state_.visited_under) done.visit = found_by_visit(done.records);
     if (!effect.last) return done;
   }
   const Duration work = kStepTime + shape_.sample_time * static_cast<int>(state_.batch.size());
   core_.set_activity(worker::name_of(worker::TimeUse::kCompute));
   answer_after(slowed(world_.rng().time(work, work + work / 4)), [done] { return done; });
   return {};
+}
+
+// At times the guests do as well as the others, and else the worse the larger the threshold is.
+worker::VisitSums Worker::found_by_visit(std::uint32_t records) const {
+  constexpr double kHalf = 0.04;  // the threshold with which half of the records are missed
+  const double loss =
+      step().value / 16 % 2 == 0 ? 0 : *state_.visited_under / (*state_.visited_under + kHalf);
+  const double guest = records * (1 - loss);
+  return {records, records, static_cast<std::uint64_t>(guest), 0.1 * records, 0.1 * records};
 }
 
 Worker::Answer Worker::perform(const worker::TakePart& effect) {

@@ -77,6 +77,7 @@ class Worker final : public MachineProgram<worker::MemberMachine, worker::Input,
   [[nodiscard]] bool take_records(std::size_t wanted, std::vector<Record>& into);
   [[nodiscard]] Answer await_skips_told();
   [[nodiscard]] std::vector<worker::SkippedRecord> skip_some(std::size_t begin);
+  [[nodiscard]] worker::VisitSums found_by_visit(std::uint32_t records) const;
 
   MemberModel state_;
   RingSeat seat_{*this, state_};

@@ -115,6 +115,14 @@ TEST(SummaryView, SaysWhatDomainsSentOfTheirUpdates) {
   EXPECT_THAT(summary_lines(s),
               Contains("updates between domains: 1,200 messages of each domain, 24 of them whole; "
                        "15.0% of the elements were sent"));
+  s.update_threshold = {.in_force = 0.2, .of_job = 0.2};
+  EXPECT_THAT(summary_lines(s), testing::Not(Contains(HasSubstr("threshold"))));
+  s.update_threshold = {0.05, 0.2, report::VisitFound{1200, 0.031, 0.124}};
+  EXPECT_THAT(
+      summary_lines(s),
+      Contains("threshold of updates between domains: 0.05 (0.2 in job.toml); at step 1,200 "
+               "replicas did 3.1% worse in another domain than its own replica, with 12.4% of "
+               "the bytes"));
 }
 
 TEST(SummaryView, AFailedRunEndsWithItsFirstCause) {

@@ -272,6 +272,15 @@ TEST(InvariantsTest, ACheckpointOfOneDomainsReplicaLacksRecordsOfOthers) {
   expect_seen(Sabotage::kSaveUnmixed, "none", 20, {"saved", "exactly once", "entire"}, Sync::kGaia);
 }
 
+TEST(InvariantsTest, ADomainWithAThresholdOfItsOwnIsSeen) {
+  expect_seen(Sabotage::kOwnThreshold, "none", 40, {"one threshold"}, Sync::kGaia);
+}
+
+TEST(InvariantsTest, AThresholdThatTheNextIncarnationForgetsIsSeen) {
+  expect_seen(Sabotage::kForgetThreshold, "all", 40, {"a replay comes to the same state"},
+              Sync::kGaia);
+}
+
 // ----------------------------------------------------------- parameter servers
 
 TEST(InvariantsTest, NoInvariantFiresAroundServersWithoutASabotage) {

@@ -100,8 +100,8 @@ Result<int> work_in_a_collective(const Worker& worker) {
     parts.exchange = worker::DsSync{worker.config.seed};
   }
   if (worker.config.sync == SyncStrategy::kGaia) {
-    parts.exchange = worker::Gaia{worker.config.gaia_whole_every};
-    parts.threshold = worker.config.gaia_threshold;
+    parts.exchange = worker::Gaia{worker.config.gaia_whole_every, worker.config.gaia_visit_every,
+                                  worker.config.gaia_threshold};
   }
   trainer::Split shared;
   if (worker.config.share_steps) {

@@ -18,6 +18,7 @@
 #include "trainer/collective/collective.h"
 #include "trainer/data/dataset.h"
 #include "trainer/loop/domains/domain_links.h"
+#include "trainer/worker/step_slot.h"
 
 namespace antdt::trainer {
 
@@ -34,6 +35,7 @@ struct BatchSums {
   // For how long a device computed since the last call, updates included, where its engine knows
   // that; empty: as long as the call took.
   std::optional<Duration> device_time = {};
+  worker::VisitSums visit = {};  // in a step whose exchange of updates had a visit
 };
 
 // A file of a checkpoint: `text` or, if there are any, the parts one after another. The parts are
@@ -113,8 +115,9 @@ class Engine {
   }
   // This domain sends the others what its replica has gained, and the replica gains what they sent.
   // All members of a domain have the same bits before and after it. What was before is kept until
-  // apply(), which forgets it, or discard(), which restores it, also after an error. A step without
-  // this call has one domain only.
+  // apply(), which forgets it, or discard(), which restores it, also after an error. If a replica
+  // of another domain visits, compute() also evaluates both on its records (BatchSums::visit). A
+  // step without this call has one domain only.
   [[nodiscard]] virtual Status exchange_updates(const DomainLinks& /*links*/,
                                                 const UpdateExchange& /*about*/) {
     return can_exchange();

@@ -348,13 +348,18 @@ Input MemberDriver::perform(const worker::ExchangeUpdates& effect) {
   const auto exchange = [&]() -> Status {
     ANTDT_TRY(DomainLinks links, links_of(effect.domains));
     links.expected = &expected_;
-    const float threshold = sync::gaia::threshold_at(parts_.threshold, rate_);
-    return tools_.engine.exchange_updates(links, {effect.step, effect.whole, threshold});
+    const float threshold = sync::gaia::threshold_at(effect.threshold, rate_);
+    return tools_.engine.exchange_updates(links,
+                                          {effect.step, effect.whole, threshold, effect.visits});
   };
+  const wire::UpdateSums before = tools_.engine.update_sums();
   const Status done = exchange();
   if (!done) return worker::group_failed(done.error());
-  tools_.client.set_updates(tools_.engine.update_sums());
-  return worker::UpdatesExchanged{};
+  const wire::UpdateSums sums = tools_.engine.update_sums();
+  tools_.client.set_updates(sums);
+  const std::uint64_t others = effect.domains.size() - 1;
+  return worker::UpdatesExchanged{(sums.bytes - before.bytes) / others,
+                                  (sums.dense_bytes - before.dense_bytes) / others};
 }
 
 void MemberDriver::perform(const worker::BeginStep& effect) {
@@ -408,6 +413,7 @@ Status MemberDriver::compute(const data::Examples& examples, bool last, Step ste
   }
   done.weight = sums.weight;
   done.loss = sums.loss;
+  done.visit = sums.visit;
   for (const auto& [index, reason] : sums.skipped) done.skipped.push_back({index, reason});
   return {};
 }

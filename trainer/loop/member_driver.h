@@ -40,9 +40,6 @@ class MemberDriver {
     // How members agree on the model. Unless gradients are summed over all, the engine must
     // be able to mix, or to exchange updates, and the collective must have groups.
     worker::ExchangeRules exchange = {};
-    // Of Gaia: how large a part of a parameter's value an update must be to be sent to other
-    // domains, at the job's full learning rate.
-    double threshold = 0.01;
     // If members share their steps: how they reach one another, and a reader of the training data
     // for the records that this member computes of others.
     std::optional<ShareLinkOptions> sharing = {};

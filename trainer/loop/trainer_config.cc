@@ -24,6 +24,9 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json) {
   }
   job.read("trainer.gaia.threshold", config.gaia_threshold);
   job.read("trainer.gaia.whole_every", config.gaia_whole_every);
+  std::string solution;
+  job.read("control.solution", solution);
+  if (solution == "skew-scout") job.read("control.skew_scout.every", config.gaia_visit_every);
   job.read("trainer.optimizer", config.optimizer);
   job.read("trainer.lr", config.learning_rate);
   job.read("trainer.momentum", config.momentum);

@@ -24,6 +24,7 @@ struct TrainerConfig {
   std::uint32_t shadow_threads = 0;    // that train the replica; 1 or more
   double gaia_threshold = 0;           // with gaia: of a change, relative to the parameter
   std::uint32_t gaia_whole_every = 0;  // with gaia: in steps
+  std::uint32_t gaia_visit_every = 0;  // with gaia: in steps; 0: no replica visits another domain
   std::string optimizer;               // "sgd", "adagrad", "adam", or of the program's own
   double learning_rate = 0;
   double momentum = 0;  // for sgd

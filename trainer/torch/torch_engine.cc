@@ -60,6 +60,10 @@ class TorchEngine final : public Engine {
     const std::string what =
         fmt::format("the model cannot compute a batch of {} records", examples.count);
     return or_thrown(ErrorKind::kInternal, what, [&]() -> Result<BatchSums> {
+      worker::VisitSums visit;
+      if (domains_.has_guest()) {
+        ANTDT_TRY(visit, evaluate_both(examples));
+      }
       const Batch batch = tensors_over(examples, shape_);
       if (rows_) rows_->touch(ids_of(examples, shape_));
       if (last && !is_local()) reducer_.arm();
@@ -69,7 +73,7 @@ class TorchEngine final : public Engine {
       threads_.computed(examples.count);
       if (is_local()) count_time_so_far();
       weight_ += loss.weight;
-      return BatchSums{loss.weight, loss.sum.item<double>()};
+      return BatchSums{.weight = loss.weight, .loss = loss.sum.item<double>(), .visit = visit};
     });
   }
 
@@ -183,6 +187,22 @@ class TorchEngine final : public Engine {
   }
 
  private:
+  // This domain's replica and the guest, on the same records.
+  [[nodiscard]] Result<worker::VisitSums> evaluate_both(const data::Examples& examples) {
+    ANTDT_TRY(const auto own, evaluate_as(domains_.own_before(), examples));
+    ANTDT_TRY(const auto guest, evaluate_as(domains_.guest(), examples));
+    return worker::VisitSums{own.records, own.correct, guest.correct, own.loss_sum, guest.loss_sum};
+  }
+  // As if the parameters had these values. Buffers are this domain's own.
+  [[nodiscard]] Result<wire::EvalPartial> evaluate_as(std::span<const float> replica,
+                                                      const data::Examples& examples) {
+    const std::span<float> values = parameters_.values();
+    const std::vector<float> present(values.begin(), values.end());
+    std::ranges::copy(replica, values.begin());
+    auto found = evaluate(examples);
+    std::ranges::copy(present, values.begin());
+    return found;
+  }
   [[nodiscard]] bool is_local() const { return collective_ == nullptr; }
   void set_members(std::uint32_t count) {
     if (of_replica_ != nullptr) of_replica_->set_members(count);

@@ -60,8 +60,15 @@ StepSlotBytes encode(const StepSlot& slot) {
   out.put(slot.checkpoint);
   out.put((slot.has_data ? kHasData : 0) | (slot.leaving ? kLeaving : 0) |
           (slot.all_well ? kAllWell : 0) | (slot.wants_hop ? kWantsHop : 0));
-  static_assert(kStepSlotBytes == 8 + 4 + 8 + 8 + 8 + 8 + 4 + 4);
+  static_assert(kStepSlotBytes == 8 + 4 + 8 + 8 + 8 + 8 + 4 + 4 + 7 * 8);
   out.put(std::uint32_t{0});  // reserved
+  out.put(slot.sent_bytes);
+  out.put(slot.dense_bytes);
+  out.put(slot.visit.records);
+  out.put(slot.visit.own_right);
+  out.put(slot.visit.guest_right);
+  out.put(std::bit_cast<std::uint64_t>(slot.visit.own_loss));
+  out.put(std::bit_cast<std::uint64_t>(slot.visit.guest_loss));
   return out.done();
 }
 
@@ -79,6 +86,14 @@ StepSlot decode_step_slot(std::span<const std::byte, kStepSlotBytes> bytes) {
   slot.leaving = (flags & kLeaving) != 0;
   slot.all_well = (flags & kAllWell) != 0;
   slot.wants_hop = (flags & kWantsHop) != 0;
+  static_cast<void>(in.get<std::uint32_t>());  // reserved
+  slot.sent_bytes = in.get<std::uint64_t>();
+  slot.dense_bytes = in.get<std::uint64_t>();
+  slot.visit.records = in.get<std::uint64_t>();
+  slot.visit.own_right = in.get<std::uint64_t>();
+  slot.visit.guest_right = in.get<std::uint64_t>();
+  slot.visit.own_loss = std::bit_cast<double>(in.get<std::uint64_t>());
+  slot.visit.guest_loss = std::bit_cast<double>(in.get<std::uint64_t>());
   return slot;
 }
 
@@ -108,6 +123,9 @@ Agreement agree(std::span<const StepSlot> slots) {
     result.any_leaving = result.any_leaving || slot.leaving;
     result.all_well = result.all_well && slot.all_well;
     result.measure_hop = result.measure_hop && slot.wants_hop;
+    result.sent_bytes += slot.sent_bytes;
+    result.dense_bytes += slot.dense_bytes;
+    result.visit += slot.visit;
     result.places.push_back(slot.place);
     result.taken.push_back(slot.records);
   }

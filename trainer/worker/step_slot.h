@@ -16,6 +16,23 @@
 
 namespace antdt::worker {
 
+// What a visit found on records of this member, or of all (docs/synchronisation/gaia.md): how two
+// replicas do on the same records, that of the member's domain and that of another one.
+struct VisitSums {
+  std::uint64_t records = 0;
+  std::uint64_t own_right = 0, guest_right = 0;
+  double own_loss = 0, guest_loss = 0;
+  VisitSums& operator+=(const VisitSums& more) {
+    records += more.records;
+    own_right += more.own_right;
+    guest_right += more.guest_right;
+    own_loss += more.own_loss;
+    guest_loss += more.guest_loss;
+    return *this;
+  }
+  bool operator==(const VisitSums&) const = default;
+};
+
 struct StepSlot {
   std::uint64_t place = 0;       // records consumed since the phase began, this step's included
   std::uint32_t records = 0;     // how many of them in this step
@@ -27,11 +44,16 @@ struct StepSlot {
   bool leaving = false;          // all must stop together after the step
   bool all_well = true;          // false: this member cannot apply the step
   bool wants_hop = false;        // it wants its hop in the ring measured
+  // From the leader of a domain: its message in this step's exchange of updates, and with every
+  // element.
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t dense_bytes = 0;
+  VisitSums visit = {};  // if the step has one
 
   bool operator==(const StepSlot&) const = default;
 };
 
-inline constexpr std::size_t kStepSlotBytes = 52;
+inline constexpr std::size_t kStepSlotBytes = 108;
 using StepSlotBytes = std::array<std::byte, kStepSlotBytes>;
 
 [[nodiscard]] StepSlotBytes encode(const StepSlot& slot);  // little-endian
@@ -51,7 +73,9 @@ struct Agreement {
   bool any_has_data = false;
   bool any_leaving = false;
   bool all_well = true;
-  bool measure_hop = false;           // every member wants it
+  bool measure_hop = false;  // every member wants it
+  std::uint64_t sent_bytes = 0, dense_bytes = 0;
+  VisitSums visit = {};
   std::vector<std::uint64_t> places;  // by rank
   std::vector<std::uint64_t> taken;   // records in this step, by rank
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,14 +18,16 @@ struct Share {
   PlanVersion version;
   std::uint32_t micro_batch = 0;
   std::uint32_t accumulation = 1;
+  std::optional<double> threshold = {};  // of Gaia; empty: the job's own
   [[nodiscard]] std::uint64_t samples() const { return std::uint64_t{micro_batch} * accumulation; }
 };
 // The entry of `worker`; a worker that the plan leaves out computes nothing.
 [[nodiscard]] inline Share share_of(const wire::Plan& plan, WorkerId worker) {
   for (const wire::PlanEntry& entry : plan.entries) {
-    if (entry.worker == worker) return {plan.version, entry.micro_batch, entry.accumulation};
+    if (entry.worker == worker)
+      return {plan.version, entry.micro_batch, entry.accumulation, plan.threshold};
   }
-  return {plan.version, 0, 1};
+  return {plan.version, 0, 1, plan.threshold};
 }
 
 // It outlives generations. What belongs to the model (step, phase, places, sums, checkpoint) is a

@@ -24,6 +24,12 @@ struct Gaia {
   // In every step whose number this divides, domains send one another all that is pending; 1 or
   // more, and the same on all members.
   std::uint32_t whole_every = 50;
+  // In every step whose number this divides, a copy of each domain's replica visits another domain;
+  // 0: in none.
+  std::uint32_t visit_every = 0;
+  // How large a part of a parameter's value an update must be to be sent, at the job's full
+  // learning rate; a plan may say another one.
+  double threshold = 0.01;
 };
 using ExchangeRules = std::variant<GradientSum, DsSync, Gaia>;
 

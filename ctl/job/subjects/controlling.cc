@@ -97,7 +97,7 @@ void Controlling::on(const PlanKept& /*e*/, Work& work) {
 // Entries are ordered by worker.
 wire::Plan Controlling::plan_of(WorkerId worker) const {
   const wire::Plan& plan = parts_.controller.plan();
-  wire::Plan own{plan.version, {}, plan.rate};
+  wire::Plan own{plan.version, {}, plan.rate, plan.threshold};
   const auto entry = std::ranges::lower_bound(plan.entries, worker, {}, &wire::PlanEntry::worker);
   if (entry != plan.entries.end() && entry->worker == worker) own.entries.push_back(*entry);
   return own;

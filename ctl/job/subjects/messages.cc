@@ -142,6 +142,7 @@ void Messages::on(const ProgressCounted& e, Work& work) {
   }
   parts_.series.hear(e.member, said, open.phase, work.now);
   if (said.plan != PlanVersion{}) work.then(control::PlanTookEffect{said.plan});
+  if (said.visit) work.then(control::VisitTold{*said.visit});
   if (!said.done) return;
   if (said.phase < open.phase) {  // the member has not heard of the next phase
     // A member of a generation that is not settled yet must not be told it either: the message is

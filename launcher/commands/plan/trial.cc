@@ -109,10 +109,13 @@ std::vector<std::string> settings_of_trials(std::vector<std::string> overrides) 
                     "metrics.tensorboard=false", "job.epochs=1000000", "data.eval_paths=[]",
                     "data.eval_labels=[]", "data.eval_records=0", "inject=[]"});
   // These are refused under other ways than their own.
-  overrides.insert(overrides.end(), {"trainer.backup_workers=0", "trainer.staleness=4",
-                                     "trainer.shadow.every=0", "trainer.shadow.alpha=0",
-                                     "trainer.shadow.threads=1", "trainer.gaia.threshold=0.01",
-                                     "trainer.gaia.whole_every=50", "data.delivery=exactly-once"});
+  overrides.insert(
+      overrides.end(),
+      {"trainer.backup_workers=0", "trainer.staleness=4", "trainer.shadow.every=0",
+       "trainer.shadow.alpha=0", "trainer.shadow.threads=1", "trainer.gaia.threshold=0.01",
+       "trainer.gaia.whole_every=50", "control.skew_scout.every=50",
+       "control.skew_scout.tolerated_loss=0.05", "control.skew_scout.weight_loss=50",
+       "control.skew_scout.weight_bytes=1", "data.delivery=exactly-once"});
   return overrides;
 }
 

@@ -30,6 +30,7 @@ class SyncChecker {
     collective();
     replicas();
     gaia();
+    skew_scout();
     shadow();
   }
 
@@ -96,6 +97,18 @@ class SyncChecker {
     only_for(SyncStrategy::kShadowEasgd, "trainer.shadow.threads", t.shadow.threads);
     only_for(SyncStrategy::kGaia, "trainer.gaia.threshold", t.gaia.threshold);
     only_for(SyncStrategy::kGaia, "trainer.gaia.whole_every", t.gaia.whole_every);
+    const SkewScoutSection& scout = c_.control.skew_scout;
+    only_for_scout("control.skew_scout.every", scout.every);
+    only_for_scout("control.skew_scout.tolerated_loss", scout.tolerated_loss);
+    only_for_scout("control.skew_scout.weight_loss", scout.weight_loss);
+    only_for_scout("control.skew_scout.weight_bytes", scout.weight_bytes);
+  }
+  template <class Value>
+  void only_for_scout(const char* key, Value value) {
+    const Value unsaid = schema::default_value(*schema::find_key(key));
+    unless(c_.control.solution == "skew-scout" || value == unsaid, {key, "control.solution"},
+           fmt::format("is for control.solution = \"skew-scout\", not \"{}\": remove it",
+                       c_.control.solution));
   }
   template <class Value>
   void only_for(SyncStrategy sync, const char* key, Value value) {
@@ -157,6 +170,33 @@ class SyncChecker {
     unless(t.weight_decay == 0, {"trainer.weight_decay", "trainer.sync"},
            "each domain would take the whole decay, and the model their sum: write 0, or use "
            "trainer.sync = \"ds-sync\"");
+  }
+
+  // It changes Gaia's threshold by what replicas lose at other domains.
+  void skew_scout() {
+    if (c_.control.solution != "skew-scout") return;
+    const TrainerSection& t = c_.trainer;
+    unless(
+        is_sync(SyncStrategy::kGaia), {"control.solution", "trainer.sync"},
+        fmt::format("'skew-scout' changes the threshold of trainer.sync = \"gaia\", and this job "
+                    "has \"{}\": write sync = \"gaia\", or another solution",
+                    t.sync));
+    if (!is_sync(SyncStrategy::kGaia)) return;
+    unless(
+        t.model != "tally", {"control.solution", "trainer.model"},
+        "'skew-scout' compares how accurate replicas are, and 'tally' only counts: write another "
+        "solution");
+    unless(t.gaia.threshold > 0, {"trainer.gaia.threshold", "control.solution"},
+           "'skew-scout' divides and multiplies the threshold, and 0 stays 0: write more, such as "
+           "0.01");
+    const std::uint64_t every = c_.control.skew_scout.every;
+    if (every == 0) return;
+    const std::uint64_t times = std::max<std::uint64_t>(1, t.gaia.whole_every / every);
+    unless(
+        t.gaia.whole_every % every == 0, {"trainer.gaia.whole_every", "control.skew_scout.every"},
+        fmt::format("{} is not a multiple of control.skew_scout.every = {}, so visits would find "
+                    "replicas that a whole exchange has just made equal: write {}",
+                    t.gaia.whole_every, every, times * every));
   }
 
   // Each worker trains a replica of its own, which the servers' centre follows.

@@ -387,5 +387,99 @@ TEST_F(ControllerTest, AnInvalidLearningRateIsRefusedOnce) {
   }
 }
 
+ControllerConfig with_threshold(double threshold) {
+  ControllerConfig config;
+  config.threshold = threshold;
+  return config;
+}
+
+TEST_F(ControllerTest, AnotherThresholdComesWithAPlanOfItsOwnAndStays) {
+  start(SetSync{0.05}, with_threshold(0.2));
+  EXPECT_EQ(plans_.back().threshold, std::nullopt) << "that of the job";
+  EXPECT_EQ(controller_->threshold(), 0.2);
+  settle();
+  ASSERT_EQ(plans_.size(), 2u);
+  EXPECT_EQ(plans_[1].threshold, 0.05);
+  EXPECT_EQ(plans_[1].version, plans_[0].version.next());
+  EXPECT_EQ(share_of(plans_[1].entries[0]), share_of(plans_[0].entries[0]));
+  ASSERT_EQ(records_.size(), 1u);
+  EXPECT_EQ(records_[0].kind, "set-sync");
+  EXPECT_EQ(records_[0].outcome, ActionOutcome::kApplied);
+  EXPECT_EQ(controller_->threshold(), 0.05);
+  EXPECT_EQ(controller_->job_threshold(), 0.2);
+  settle();
+  EXPECT_EQ(plans_.size(), 2u) << "it is so already";
+  EXPECT_EQ(controller_->view().threshold, 0.05);
+  form({{0, 1}, {1, 2}});
+  EXPECT_EQ(plans_.back().threshold, 0.05) << "who comes later hears of it";
+}
+
+TEST_F(ControllerTest, TheNextIncarnationKeepsTheThresholdAlsoWhileThereIsNoGroup) {
+  ControllerConfig config = with_threshold(0.2);
+  config.planned_threshold = 0.05;
+  config.last_version = PlanVersion{7};
+  config.rate = 0.5;
+  const Controller alone(config, std::make_unique<Stubborn>(SetSync{0.05}));
+  EXPECT_EQ(alone.plan().threshold, 0.05);
+  EXPECT_EQ(alone.plan().rate, 0.5);
+  EXPECT_EQ(alone.plan().version, PlanVersion{7});
+  start(SetSync{0.05}, config);
+  EXPECT_EQ(plans_.back().threshold, 0.05);
+  EXPECT_EQ(plans_.back().version, PlanVersion{8});
+}
+
+TEST_F(ControllerTest, AThresholdThatCannotBeIsRefusedOnceWithTheReason) {
+  const auto refused = [this](double wanted, const ControllerConfig& config) {
+    records_.clear();
+    plans_.clear();
+    start(SetSync{wanted}, config);
+    settle();
+    now_ += seconds(1);
+    step(control::TimePassed{});
+    EXPECT_EQ(plans_.size(), 1u);
+    if (records_.size() != 1u) return fmt::format("{} records", records_.size());
+    EXPECT_EQ(records_[0].outcome, ActionOutcome::kRefused);
+    return records_[0].reason;
+  };
+  for (const double none : {-1.0, 2e6, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_THAT(refused(none, with_threshold(0.2)), HasSubstr("a threshold is from 0 to 1000000"));
+  }
+  EXPECT_THAT(refused(0.05, {}), HasSubstr("only trainer.sync = \"gaia\" has a threshold"));
+}
+
+// A solution that wants a larger threshold after each visit.
+class Visited final : public Solution {
+ public:
+  explicit Visited(bool looks) : looks_(looks) {}
+  [[nodiscard]] std::string_view name() const override { return "visited"; }
+  [[nodiscard]] bool looks_at_visits() const override { return looks_; }
+  [[nodiscard]] Decision decide(const ClusterView& view, MonoTime /*now*/) override {
+    if (!view.visit) return {};
+    return {{SetSync{2 * view.threshold.value()}}, "because"};
+  }
+
+ private:
+  bool looks_;
+};
+
+TEST_F(ControllerTest, ASolutionThatLooksAtVisitsIsAskedAtEachNewOneAndNotInBetween) {
+  ControllerConfig config = with_threshold(0.1);
+  config.rules.global_batch = 100;
+  controller_ = std::make_unique<Controller>(config, std::make_unique<Visited>(true));
+  form({{0, 1}, {1, 1}});
+  wire::Visit visit{.step = Step{50}, .threshold = 0.1};
+  step(control::VisitTold{visit});
+  EXPECT_EQ(plans_.size(), 1u) << "the first plan is not in force yet";
+  step(control::PlanTookEffect{controller_->plan().version});
+  step(control::VisitTold{visit});
+  EXPECT_EQ(plans_.size(), 1u) << "the same visit";
+  visit.step = Step{100};
+  step(control::VisitTold{visit});
+  ASSERT_EQ(plans_.size(), 2u) << "at once";
+  EXPECT_EQ(plans_.back().threshold, 0.2);
+  settle();
+  EXPECT_EQ(plans_.size(), 2u) << "no visit since";
+}
+
 }  // namespace
 }  // namespace antdt::ctl

@@ -61,10 +61,10 @@ TEST(SolutionLinesTest, ADecisionIsItsActionsAndItsReason) {
           {"kind":"adjust-batch","shares":{"w1":96,"w0":32},"because_of":"w1"},
           {"kind":"kill-restart","worker":"w1"},{"kind":"evict","worker":"w0"},
           {"kind":"resize","count":3},{"kind":"backup-workers","count":1},
-          {"kind":"adjust-learning-rate","factor":0.5}]})");
+          {"kind":"adjust-learning-rate","factor":0.5},{"kind":"set-sync","threshold":0.02}]})");
   ASSERT_TRUE(decision) << decision.error().message;
   EXPECT_EQ(decision->reason, "so it is");
-  ASSERT_EQ(decision->actions.size(), 6U);
+  ASSERT_EQ(decision->actions.size(), 7U);
   const auto& batch = std::get<AdjustBatch>(decision->actions[0]);
   EXPECT_EQ(batch.because_of, (WorkerId{'w', 1}));
   ASSERT_EQ(batch.shares.size(), 2U);
@@ -75,6 +75,7 @@ TEST(SolutionLinesTest, ADecisionIsItsActionsAndItsReason) {
   EXPECT_EQ(std::get<Resize>(decision->actions[3]).count, 3U);
   EXPECT_EQ(std::get<BackupWorkers>(decision->actions[4]).count, 1U);
   EXPECT_EQ(std::get<AdjustLearningRate>(decision->actions[5]).factor, 0.5);
+  EXPECT_EQ(std::get<SetSync>(decision->actions[6]).threshold, 0.02);
 }
 
 TEST(SolutionLinesTest, MicroBatchesMayBeNamed) {
@@ -119,6 +120,8 @@ TEST(SolutionLinesTest, AnInvalidAnswerIsRefusedWithTheReason) {
               HasSubstr("from 0 to 1"));
   EXPECT_THAT(refused(R"({"view":7,"actions":[{"kind":"adjust-learning-rate"}]})"),
               HasSubstr("\"factor\""));
+  EXPECT_THAT(refused(R"({"view":7,"actions":[{"kind":"set-sync","threshold":"less"}]})"),
+              HasSubstr("\"threshold\""));
   std::string many;
   for (int i = 0; i < 65; ++i) many += R"({"kind":"resize","count":1},)";
   many.pop_back();

@@ -41,6 +41,33 @@ TEST(Gaia, HasAThresholdAndAnIntervalOfWholeExchanges) {
               HasSubstr("is for trainer.sync = \"gaia\", not \"allreduce\": remove it"));
 }
 
+// A job whose threshold follows what replicas lose in other domains.
+std::string scout_problems(std::vector<std::string> settings) {
+  settings.insert(settings.begin(), "control.solution=skew-scout");
+  return problems_of(kGaiaJob, settings);
+}
+
+TEST(Gaia, HasAThresholdThatSkewScoutMayChange) {
+  EXPECT_EQ(scout_problems({}), "");
+  EXPECT_EQ(scout_problems({"control.skew_scout.every=10", "control.skew_scout.weight_bytes=0.5"}),
+            "");
+  EXPECT_THAT(problems_of(kJob, {"control.solution=skew-scout"}),
+              HasSubstr("this job has \"allreduce\": write sync = \"gaia\", or another solution"));
+  EXPECT_THAT(gaia_problems("control.skew_scout.every=10"),
+              HasSubstr("is for control.solution = \"skew-scout\", not \"nd\": remove it"));
+  EXPECT_THAT(scout_problems({"trainer.gaia.threshold=0"}),
+              HasSubstr("and 0 stays 0: write more, such as 0.01"));
+  EXPECT_THAT(scout_problems({"trainer.gaia.whole_every=70"}),
+              HasSubstr("70 is not a multiple of control.skew_scout.every = 50"));
+  EXPECT_THAT(scout_problems({"trainer.gaia.whole_every=70"}), HasSubstr("write 50"));
+  EXPECT_THAT(scout_problems({"control.skew_scout.every=0"}),
+              HasSubstr("control.skew_scout.every"));
+  EXPECT_THAT(problems_of(replaced(kGaiaJob, "optimizer = \"sgd\"", "model = \"tally\""),
+                          {"control.solution=skew-scout", "data.format=index", "data.records=100",
+                           "data.paths=[]"}),
+              HasSubstr("'tally' only counts: write another solution"));
+}
+
 TEST(Gaia, RefusesOptimizersWhoseUpdatesDoNotAddUp) {
   EXPECT_THAT(gaia_problems("trainer.optimizer=adam"),
               HasSubstr("each domain would take a whole step of Adam, and the model their sum: use "

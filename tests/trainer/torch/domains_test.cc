@@ -98,6 +98,64 @@ TEST_P(TorchDomains, HaveTheSameBitsInADomainAndEverywhereWhenTheyAreConsolidate
   for (std::uint32_t rank = 1; rank < 4; ++rank) EXPECT_EQ(ended[rank], ended[0]) << rank;
 }
 
+// Which of these records the values of a model get right, and their loss, as another engine finds.
+wire::EvalPartial evaluated(const std::vector<float>& values, const data::Examples& records) {
+  const auto engine = engine_of(with_momentum("mlp"), image_shape());
+  const std::span<std::byte> floats = engine->state_parts()[0];
+  std::ranges::copy(std::as_bytes(std::span(values)), floats.begin());
+  return engine->evaluate(records).value();
+}
+
+// What a step finds that is dropped.
+worker::VisitSums visit_of_step(Engine& engine, Collective& within, const data::Examples& records) {
+  engine.begin_step(within);
+  const auto sums = engine.compute(records, true);
+  EXPECT_TRUE(sums) << sums.error().message;
+  EXPECT_TRUE(engine.finish_reduction());
+  engine.discard();
+  return sums ? sums->visit : worker::VisitSums{};
+}
+
+// Each domain evaluates the replica of the one before, and its own, as they were before the
+// exchange.
+TEST_P(TorchDomains, AreVisitedByTheReplicaOfTheDomainBefore) {
+  const DomainsOfTest three{{"a", {0, 1}}, {"b", {2}}, {"c", {3}}};
+  const std::vector<std::size_t> domain_of{0, 0, 1, 2}, before{3, 3, 0, 2};
+  std::vector<std::vector<float>> replicas(4);
+  std::vector<worker::VisitSums> visits(4);
+  run_as_threads(
+      4,
+      [&](Collective& collective) {
+        const std::uint32_t rank = collective.rank();
+        const LinksOfTest own(collective, three);
+        const auto engine = engine_of(with_momentum("mlp"), image_shape());
+        for (unsigned i = 0; i < 3; ++i) {
+          ASSERT_TRUE(engine->exchange_updates(own.links(), {.step = Step{i}, .threshold = 0.1F}));
+          step(*engine, own.within(), {images(6, 10 * rank + i)}, 24);
+        }
+        replicas[rank] = trained_floats(*engine);
+        const std::uint64_t bytes = engine->update_sums().bytes;
+        const UpdateExchange about{.step = Step{3}, .threshold = 0.1F, .visits = true};
+        ASSERT_TRUE(engine->exchange_updates(own.links(), about));
+        EXPECT_GT(engine->update_sums().bytes, bytes + sizeof(float) * replicas[rank].size());
+        const auto values = trained_floats(*engine);
+        visits[rank] = visit_of_step(*engine, own.within(), images(6, 100 + rank));
+        EXPECT_EQ(trained_floats(*engine), replicas[rank]) << "it was dropped, with its exchange";
+        EXPECT_NE(values, replicas[rank]);
+        EXPECT_EQ(visit_of_step(*engine, own.within(), images(6, 100 + rank)), worker::VisitSums{})
+            << "and with its visit";
+      },
+      with_groups(GetParam()));
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    const auto records = images(6, 100 + rank);
+    const wire::EvalPartial own = evaluated(replicas[rank], records);
+    const wire::EvalPartial guest = evaluated(replicas[before[rank]], records);
+    const worker::VisitSums want{6, own.correct, guest.correct, own.loss_sum, guest.loss_sum};
+    EXPECT_EQ(visits[rank], want) << rank;
+    EXPECT_NE(own.loss_sum, guest.loss_sum);
+  }
+}
+
 // After a whole exchange only the domain that is lost has records.
 TEST_P(TorchDomains, WithdrawWhatALostDomainSentInPart) {
   const DomainsOfTest all{{"a", {0, 1}}, {"b", {2}}, {"c", {3}}};

@@ -164,5 +164,90 @@ TEST(StepExchange, HoldersConsolidateByTheDomainsInWhichTheyTrained) {
   EXPECT_THAT(all.domains[1].ranks, ElementsAre(3));
 }
 
+// --------------------------------------------------------------------------- visits
+
+const ExchangeUpdates& updates_of(const StepExchange::Course& course) {
+  return std::get<ExchangeUpdates>(course.first.value());
+}
+
+// A step in which each domain sent 10 of 40 bytes, and a quarter of the records was not right in
+// the guests.
+Agreement visited(Steps& steps) {
+  Agreement agreed = steps.step({4, 4, 4});
+  agreed.sent_bytes = 20;
+  agreed.dense_bytes = 80;
+  agreed.visit = {12, 12, 9, 1.5, 3};
+  return agreed;
+}
+Agreement trained(Steps& steps) {
+  Agreement agreed = visited(steps);
+  agreed.visit = {};
+  return agreed;
+}
+
+TEST(StepExchange, ReplicasVisitOtherDomainsInEverySoManiethStep) {
+  StepExchange exchange{Gaia{50, 3, 0.2}};
+  exchange.begin(0, kEastWestEast);
+  EXPECT_FALSE(updates_of(exchange.course(Step{1})).visits);
+  EXPECT_TRUE(updates_of(exchange.course(Step{2})).visits);
+  EXPECT_EQ(updates_of(exchange.course(Step{2})).threshold, 0.2);
+  Steps steps(3);
+  EXPECT_TRUE(exchange.concluded(Step{0}, trained(steps)));
+  EXPECT_TRUE(exchange.concluded(Step{1}, trained(steps)));
+  EXPECT_FALSE(exchange.visit());
+  EXPECT_TRUE(exchange.concluded(Step{2}, visited(steps)));
+  // Two steps were applied before it, and three exchanges preceded it, its own included.
+  const wire::Visit first{Step{3}, 0.2, 2, 12, 12, 9, 1.5, 3, 60, 240};
+  EXPECT_EQ(exchange.visit(), first);
+  for (std::uint64_t step = 3; step < 5; ++step) {
+    EXPECT_TRUE(exchange.concluded(Step{step}, trained(steps)));
+  }
+  EXPECT_EQ(exchange.visit(), first);
+  EXPECT_TRUE(exchange.concluded(Step{5}, visited(steps)));
+  EXPECT_EQ(exchange.visit(), (wire::Visit{Step{6}, 0.2, 3, 12, 12, 9, 1.5, 3, 60, 240}));
+}
+
+TEST(StepExchange, APlansThresholdIsOfTheNextStepsAndWhatWasMeasuredBeforeItDoesNotCount) {
+  StepExchange exchange{Gaia{50, 4, 0.2}};
+  exchange.begin(0, kEastWestEast);
+  Steps steps(3);
+  EXPECT_TRUE(exchange.concluded(Step{0}, trained(steps)));
+  exchange.plan_threshold(0.1);
+  EXPECT_EQ(updates_of(exchange.course(Step{1})).threshold, 0.1);
+  EXPECT_TRUE(exchange.concluded(Step{1}, trained(steps)));
+  exchange.plan_threshold(0.1);  // a plan that changes something else
+  EXPECT_TRUE(exchange.concluded(Step{2}, trained(steps)));
+  EXPECT_TRUE(exchange.concluded(Step{3}, visited(steps)));
+  EXPECT_EQ(exchange.visit(), (wire::Visit{Step{4}, 0.1, 2, 12, 12, 9, 1.5, 3, 60, 240}));
+  exchange.plan_threshold({});
+  EXPECT_EQ(updates_of(exchange.course(Step{4})).threshold, 0.2) << "that of the job";
+}
+
+TEST(StepExchange, WhatIsDroppedOrFromBeforeAConsolidationIsNoPartOfAVisit) {
+  StepExchange exchange{Gaia{50, 4, 0.2}};
+  exchange.begin(0, kEastWestEast);
+  Steps steps(3);
+  EXPECT_TRUE(exchange.concluded(Step{0}, trained(steps)));
+  exchange.consolidated();
+  EXPECT_TRUE(exchange.concluded(Step{1}, trained(steps)));
+  Agreement dropped = trained(steps);
+  dropped.all_well = false;
+  ASSERT_FALSE(dropped.applies());
+  EXPECT_TRUE(exchange.concluded(Step{2}, dropped));
+  EXPECT_TRUE(exchange.concluded(Step{3}, visited(steps)));
+  EXPECT_EQ(exchange.visit(), (wire::Visit{Step{4}, 0.2, 1, 12, 12, 9, 1.5, 3, 40, 160}));
+  exchange.begin(0, kEastWestEast);
+  EXPECT_FALSE(exchange.visit()) << "another phase";
+}
+
+TEST(StepExchange, OneDomainHasNobodyToVisit) {
+  StepExchange exchange{Gaia{50, 1, 0.2}};
+  exchange.begin(0, {"east", "east"});
+  EXPECT_FALSE(exchange.course(Step{0}).first);
+  Steps steps(2);
+  EXPECT_FALSE(exchange.concluded(Step{0}, steps.step({5, 3})));
+  EXPECT_FALSE(exchange.visit());
+}
+
 }  // namespace
 }  // namespace antdt::worker

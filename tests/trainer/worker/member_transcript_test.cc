@@ -1,7 +1,8 @@
 // Transcripts of a member of a collective.
 //
-//   member WORKER [no-eval] [begins-unlike] [shares] [ds-sync] [gaia=EVERY]     what it is; it has
-//                                said its first join
+//   member WORKER [no-eval] [begins-unlike] [shares] [ds-sync] [gaia=EVERY [visits=EVERY]]     what
+//   it
+//                                is; it has said its first join
 //   form gN rank=R size=N [base=gN] [restore=DIRECTORY reader=R]
 //   roster gN WORKER[/DOMAIN] ...
 //   settle gN step=N plan=N share=MICRO_BATCHxTIMES
@@ -14,16 +15,17 @@
 //                                made equal in generation N, or may differ; else: equal since the
 //                                base
 //   passed [step=N checkpoint=N]      the state went through, or came
-//   computed records=N [INDEX:REASON ...]    a micro-batch, and what the program skipped of it;
-//                                without records: none were there
+//   computed records=N [right=N] [INDEX:REASON ...]    a micro-batch, how many of it a visiting
+//                                replica got right (its own: all), and what the program skipped
+//                                of it; without records: none were there
 //   part records=N               its part of a shared step; without records: none were there
 //   run OWNER FROM TO [last] [begins=PART]     the desk's answer to its ask: records of the member
 //                                with that index in the group
 //   nothing                      ... and it has nothing left
 //   mixed, exchanged, consolidated, reduced, told, applied, awaited, measured
-//   gathered N ... [plan=N] [checkpoint=N] [leaving] [hop]
-//       records of the members in this step, by rank; their places follow
-//   plan N share=MICRO_BATCHxTIMES
+//   gathered N ... [right=N] [plan=N] [checkpoint=N] [leaving] [hop]
+//       records of the members in this step, by rank; their places follow. right: of each, as above
+//   plan N share=MICRO_BATCHxTIMES [threshold=T]
 //   evaluated records=N | end | wait
 //   broke REASON / failed REASON
 //   saved [error=REASON]
@@ -66,7 +68,8 @@ class MemberScript : public transcript::Machine {
     if (line.has("shares")) config.sharing.emplace();
     if (line.has("ds-sync")) config.exchange = DsSync{7};
     const auto every = static_cast<std::uint32_t>(line.number("gaia", 0));
-    if (every > 0) config.exchange = Gaia{every};
+    const auto visits = static_cast<std::uint32_t>(line.number("visits", 0));
+    if (every > 0) config.exchange = Gaia{every, visits};
     config.eval_batch = 8;
     return config;
   }
@@ -174,6 +177,9 @@ class MemberScript : public transcript::Machine {
   static Input computed(const Line& line) {
     MicroBatchComputed computed;
     computed.records = static_cast<std::uint32_t>(line.number("records", 0));
+    if (const auto right = line.number("right", 0)) {
+      computed.visit = {computed.records, computed.records, right};
+    }
     for (std::size_t i = 0; i < line.words(); ++i) {
       const auto skip = transcript::split(line.word(i), ':');
       computed.skipped.push_back({static_cast<std::uint32_t>(std::stoul(skip.at(0))), skip.at(1)});
@@ -206,6 +212,7 @@ class MemberScript : public transcript::Machine {
     SlotsGathered gathered;
     const bool leaving = line.has("leaving");
     const bool hop = line.has("hop");
+    const std::uint64_t right = line.number("right", 0);
     const PlanVersion plan{line.number("plan", machine_.training().share.version.value)};
     const std::uint64_t checkpoint = line.number("checkpoint", machine_.training().checkpoint);
     for (std::size_t i = 0; i < line.words(); ++i) {
@@ -220,6 +227,7 @@ class MemberScript : public transcript::Machine {
       slot.checkpoint = checkpoint;
       slot.leaving = leaving;
       slot.wants_hop = hop;
+      if (right > 0) slot.visit = {slot.records, slot.records, right};
       gathered.slots.push_back(slot);
     }
     return gathered;
@@ -282,9 +290,11 @@ class MemberScript : public transcript::Machine {
     return fmt::format("MIX {} after {}", fmt::join(e.group, " "), e.step);
   }
   std::string operator()(const ExchangeUpdates& e) const {
-    return fmt::format("EXCHANGE {} of {} after {}{}",
+    return fmt::format("EXCHANGE {} of {} after {}{}{}{}",
                        e.whole ? "all that is pending" : "what is significant", e.own, e.step,
-                       show_domains(e.domains));
+                       show_domains(e.domains),
+                       e.threshold == 0.01 ? "" : fmt::format(", threshold {}", e.threshold),
+                       e.visits ? ", replicas visit" : "");
   }
   std::string operator()(const HashState& e) const { return fmt::format("HASH STATE {}", e.step); }
   std::string operator()(const ComputeMicroBatch& e) const {
@@ -307,9 +317,13 @@ class MemberScript : public transcript::Machine {
   std::string operator()(const Reduce&) const { return "REDUCE"; }
   std::string operator()(const AwaitSkipsTold&) const { return "AWAIT SKIPS TOLD"; }
   std::string operator()(const GatherSlots& e) const {
-    return fmt::format("GATHER SLOTS: {} records to place {}, plan {}, checkpoint {}{}{}",
+    const VisitSums& visit = e.mine.visit;
+    return fmt::format("GATHER SLOTS: {} records to place {}, plan {}, checkpoint {}{}{}{}",
                        e.mine.records, e.mine.place, e.mine.plan, e.mine.checkpoint,
-                       e.mine.leaving ? ", leaving" : "", e.mine.has_data ? "" : ", no more data");
+                       e.mine.leaving ? ", leaving" : "", e.mine.has_data ? "" : ", no more data",
+                       visit.records == 0 ? ""
+                                          : fmt::format(", the guest is right about {} of {}",
+                                                        visit.guest_right, visit.records));
   }
   std::string operator()(const Apply& e) const { return fmt::format("APPLY weight {}", e.weight); }
   std::string operator()(const TakePlan& e) const { return fmt::format("TAKE PLAN {}", e.version); }

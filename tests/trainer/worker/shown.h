@@ -37,10 +37,13 @@ inline Heard heard_of(const Line& line) {
 inline wire::Plan plan_of(const Line& line, PlanVersion version, WorkerId self) {
   const std::string share = line.text("share", "10x1");
   const auto cross = share.find('x');
-  return {version,
-          {{self, static_cast<std::uint32_t>(std::stoul(share.substr(0, cross))),
-            static_cast<std::uint32_t>(std::stoul(share.substr(cross + 1)))}},
-          line.real("rate", 1)};
+  wire::Plan plan{version,
+                  {{self, static_cast<std::uint32_t>(std::stoul(share.substr(0, cross))),
+                    static_cast<std::uint32_t>(std::stoul(share.substr(cross + 1)))}},
+                  line.real("rate", 1)};
+  const double threshold = line.real("threshold", -1);
+  if (threshold >= 0) plan.threshold = threshold;
+  return plan;
 }
 // evaluated records=N | end | wait
 inline BatchEvaluated evaluated_of(const Line& line) {
@@ -85,8 +88,13 @@ inline std::string show(const client::BatchTimes& m) {
                      m.counts ? "" : ", not counted", m.in_model ? "" : ", not in the model");
 }
 inline std::string show(const wire::Progress& m) {
-  return fmt::format("progress: step {}, {} stable, {} of all, plan {}{}", m.step, m.place,
-                     m.samples, m.plan, m.done ? ", done" : "");
+  const std::string visit =
+      !m.visit ? ""
+               : fmt::format(", visit of step {}: {} steps under {}, {} and {} of {} right",
+                             m.visit->step, m.visit->steps, m.visit->threshold, m.visit->own_right,
+                             m.visit->guest_right, m.visit->records);
+  return fmt::format("progress: step {}, {} stable, {} of all, plan {}{}{}", m.step, m.place,
+                     m.samples, m.plan, m.done ? ", done" : "", visit);
 }
 
 }  // namespace antdt::worker

@@ -11,6 +11,10 @@ namespace gaia = sync::gaia;
 Status DomainExchange::exchange(const DomainLinks& links, const UpdateExchange& about,
                                 std::span<float> values, const Chooses& chooses) {
   replica_.begin(values);
+  if (about.visits) {
+    ANTDT_RETURN_IF_ERROR(pass_replicas(links, values, guest_));
+    sums_.bytes += values.size_bytes();
+  }
   if (about.whole) {
     // Its length says nothing of the messages that follow.
     ExpectedBytes expected = links.expected == nullptr ? ExpectedBytes{} : *links.expected;
@@ -60,6 +64,9 @@ Status DomainExchange::swap_messages(const DomainLinks& links, const UpdateExcha
   sums_.whole += about.whole ? 1 : 0;
   sums_.elements += values.size();
   sums_.sent += significant;
+  const std::uint64_t others = links.domains.size() - 1;
+  sums_.bytes += others * own_.size();
+  sums_.dense_bytes += others * gaia::dense_bytes(values.size());
   return {};
 }
 

@@ -3,8 +3,9 @@
 // The engine owns the parameters, which are one array of floats in the host's memory, and tells
 // this object what happens to them. What is kept beside them is sync::gaia::DomainReplica: memory
 // for the parameters three times more (what other domains know, and that and the values from before
-// the exchange), and twice more for each other domain (its part, and that from before). Messages
-// have memory for the longest so far, which are whole: the own one and those of all domains.
+// the exchange), and twice more for each other domain (its part, and that from before). Once a
+// replica of another domain has visited, it is memory for one more. Messages have memory for the
+// longest so far, which are whole: the own one and those of all domains.
 #pragma once
 
 #include <functional>
@@ -32,9 +33,24 @@ class DomainExchange {
 
   // The step is applied to the values; it is not, and what was before its exchange comes back; the
   // values were replaced by those that all members have.
-  void applied() { replica_.applied(); }
-  void discarded(std::span<float> values) { replica_.restore(values); }
-  void replaced() { replica_.settle(); }
+  void applied() {
+    replica_.applied();
+    guest_.clear();
+  }
+  void discarded(std::span<float> values) {
+    replica_.restore(values);
+    guest_.clear();
+  }
+  void replaced() {
+    replica_.settle();
+    guest_.clear();
+  }
+
+  // In a step with a visit: the values from before its exchange, of this domain and of the one
+  // whose copy visits. Otherwise there is no guest.
+  [[nodiscard]] bool has_guest() const { return !guest_.empty(); }
+  [[nodiscard]] std::span<const float> guest() const { return guest_; }
+  [[nodiscard]] std::span<const float> own_before() const { return replica_.before(); }
 
   // What else becomes equal in a consolidation.
   struct AlsoEqual {
@@ -58,6 +74,7 @@ class DomainExchange {
 
   sync::gaia::DomainReplica replica_;
   std::vector<float> offered_;
+  std::vector<float> guest_;
   std::vector<std::byte> own_;
   DomainMessages messages_;
   wire::UpdateSums sums_;

@@ -123,6 +123,20 @@ Status exchange_messages(const DomainLinks& links, std::span<const std::byte> ow
   return pass_within(links, out.bytes);
 }
 
+Status pass_replicas(const DomainLinks& links, std::span<const float> own,
+                     std::vector<float>& guest) {
+  guest.resize(own.size());
+  const std::span<std::byte> received = std::as_writable_bytes(std::span(guest));
+  if (links.across != nullptr) {
+    const std::size_t count = links.domains.size(), place = links.place();
+    std::vector<std::size_t> to(count, 0), from(count, 0);
+    to[(place + 1) % count] = own.size_bytes();
+    from[(place + count - 1) % count] = own.size_bytes();
+    ANTDT_RETURN_IF_ERROR(links.across->alltoall_parts(to, std::as_bytes(own), from, received));
+  }
+  return pass_within(links, received);
+}
+
 Status mean_of_domains(const DomainLinks& links, std::span<float> values) {
   return mean_over_leaders(links, values);
 }

@@ -42,6 +42,7 @@ struct UpdateExchange {
   Step step;            // the one before that which begins with the exchange
   bool whole = false;   // everything that is pending is sent
   float threshold = 0;  // of this exchange (sync::gaia::threshold_at)
+  bool visits = false;  // before it, a copy of each replica goes to the next domain
 };
 
 // The messages of all domains, in the order of DomainLinks::domains. The parts refer to `bytes`.
@@ -55,6 +56,12 @@ struct DomainMessages {
 // kCorrupt, and nothing of it is read. Other errors are those of the collectives.
 [[nodiscard]] Status exchange_messages(const DomainLinks& links, std::span<const std::byte> own,
                                        std::size_t most, DomainMessages& out);
+
+// A copy of this domain's replica goes to the domain that follows in DomainLinks::domains, or to
+// the first one, and `guest` becomes that of the domain before, on all members. All have the same
+// size.
+[[nodiscard]] Status pass_replicas(const DomainLinks& links, std::span<const float> own,
+                                   std::vector<float>& guest);
 
 // Every element becomes its mean over the domains' leaders, with the same bits on all members of
 // all domains. Nothing happens with one domain. After an error `values` may be anything.

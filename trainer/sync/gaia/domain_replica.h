@@ -51,6 +51,8 @@ class DomainReplica {
   // What was before begin() is back, to the bit, unless it is kept no more.
   void restore(std::span<float> values);
 
+  // Between begin() and applied() or restore(): the values of begin().
+  [[nodiscard]] std::span<const float> before() const { return kept_.values; }
   [[nodiscard]] std::span<const float> known() const { return known_; }
   [[nodiscard]] bool settled() const { return !pending_; }
 

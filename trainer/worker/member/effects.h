@@ -153,12 +153,16 @@ struct Mix {
 // Before anything is computed in the step after `step`: each of these domains, two or more in the
 // order of their leaders, sends the others what it has changed since it sent it: what is
 // significant, or, with `whole`, everything. This member belongs to the domain `own`. What was
-// before is kept until Apply, which drops it, or DropStep, which takes it back. -> UpdatesExchanged
+// before is kept until Apply, which drops it, or DropStep, which takes it back. With `visits`, a
+// copy of each domain's replica, from before the exchange, first goes to the next domain, and what
+// is computed in the step is also evaluated with both (MicroBatchComputed). -> UpdatesExchanged
 struct ExchangeUpdates {
   std::vector<DomainRanks> domains;
   std::string own;
   bool whole = false;
   Step step;
+  double threshold = 0;  // of significance, at the job's full learning rate
+  bool visits = false;
 };
 // Takes up to `records` records, waiting at most for `patience`, and adds their gradient. With
 // `last`, nothing more comes in this step. Time counts as kCompute once records are there. ->

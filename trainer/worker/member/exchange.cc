@@ -37,17 +37,26 @@ void StepExchange::begin(std::uint32_t rank, const std::vector<std::string>& dom
   rank_ = rank;
   members_ = static_cast<std::uint32_t>(domains.size());
   committable_.assign(members_, 0);
+  visit_.reset();
   if (const auto* const mixes = std::get_if<DsSync>(&rules_)) {
     state_.emplace<Mixing>(Mixing{sync::ds_sync::GroupSchedule(members_, mixes->seed),
                                   sync::MergeLedger(committable_)});
   } else if (const auto* const exchanges = std::get_if<Gaia>(&rules_)) {
     std::vector<DomainRanks> all = by_domain(sync::one_group(members_).front(), domains);
     sync::gaia::StepLedger ledger(numbers_of(domains, all));
-    state_.emplace<Exchanging>(Exchanging{std::max(1U, exchanges->whole_every), domains,
-                                          std::move(all), std::move(ledger)});
+    Gaia rules = *exchanges;
+    rules.whole_every = std::max(1U, rules.whole_every);
+    state_.emplace<Exchanging>(Exchanging{rules, domains, std::move(all), std::move(ledger)});
   } else {
     state_.emplace<Summing>(Summing{committable_});
   }
+}
+
+void StepExchange::plan_threshold(std::optional<double> threshold) {
+  const bool same = threshold_ == threshold;
+  threshold_ = threshold;
+  auto* const exchanging = std::get_if<Exchanging>(&state_);
+  if (!same && exchanging != nullptr) exchanging->round = {};
 }
 
 // ------------------------------------------------------------------ what precedes computing
@@ -73,7 +82,8 @@ StepExchange::Course StepExchange::course_of(const Exchanging& state, Step step)
   if (state.domains.size() < 2) return {};
   const std::string& own = state.domain_of[rank_];
   const auto at = std::ranges::find(state.domains, own, &DomainRanks::domain);
-  return {ExchangeUpdates{state.domains, own, state.is_whole(step), step},
+  return {ExchangeUpdates{state.domains, own, state.is_whole(step), step, threshold_of(state.rules),
+                          state.has_visit(step)},
           {.local = false, .sums_with = at->ranks}};
 }
 
@@ -120,12 +130,36 @@ bool StepExchange::conclude(Exchanging& state, Step step, const Agreement& agree
   for (std::uint32_t rank = 0; rank < members_; ++rank) {
     committable_[rank] = state.ledger.committable(rank);
   }
+  if (state.domains.size() > 1) count_round(state, step, agreed);
   return agreed.records > 0 && state.domains.size() > 1;
+}
+
+// What was dropped has sent nothing that counts, and its visit says nothing: not all members have
+// had records. The update of the step itself is seen by the visit after it.
+void StepExchange::count_round(Exchanging& state, Step step, const Agreement& agreed) {
+  if (!agreed.applies()) return;
+  Round& round = state.round;
+  round.sent_bytes += agreed.sent_bytes;
+  round.dense_bytes += agreed.dense_bytes;
+  if (state.has_visit(step)) {
+    const VisitSums& sums = agreed.visit;
+    if (sums.records > 0) {
+      visit_ =
+          wire::Visit{step.next(),      threshold_of(state.rules), round.steps,   sums.records,
+                      sums.own_right,   sums.guest_right,          sums.own_loss, sums.guest_loss,
+                      round.sent_bytes, round.dense_bytes};
+    }
+    round = {};
+  }
+  ++round.steps;
 }
 
 void StepExchange::consolidated() {
   if (auto* const mixing = std::get_if<Mixing>(&state_)) mixing->ledger.consolidated();
-  if (auto* const exchanging = std::get_if<Exchanging>(&state_)) exchanging->ledger.consolidated();
+  auto* const exchanging = std::get_if<Exchanging>(&state_);
+  if (exchanging == nullptr) return;
+  exchanging->ledger.consolidated();
+  exchanging->round = {};
 }
 
 // ------------------------------------------------------------------ what that means

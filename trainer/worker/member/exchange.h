@@ -40,6 +40,8 @@ class StepExchange {
   // A training phase begins, or goes on in a new generation: all replicas are equal, and the places
   // of all ranks are 0. `domains`: by rank, the name of the domain in which it is.
   void begin(std::uint32_t rank, const std::vector<std::string>& domains);
+  // From the next step on, what the plan in force says of Gaia's threshold; empty: nothing.
+  void plan_threshold(std::optional<double> threshold);
 
   // ------------------------------------------------------------------ the step after `step`
   struct Course {
@@ -56,6 +58,8 @@ class StepExchange {
   // Then they must be consolidated before anybody relies on one (TrainingState::consolidated).
   [[nodiscard]] bool concluded(Step step, const Agreement& agreed);
   void consolidated();
+  // What the newest visit since begin() found.
+  [[nodiscard]] const std::optional<wire::Visit>& visit() const { return visit_; }
 
   // ------------------------------------------------------------------ what that means
   // By rank, up to which place records may be committed.
@@ -76,13 +80,23 @@ class StepExchange {
     sync::ds_sync::GroupSchedule schedule;
     sync::MergeLedger ledger;
   };
+  // The steps since the last visit, or since replicas were equal or the threshold changed.
+  struct Round {
+    std::uint64_t steps = 0, sent_bytes = 0, dense_bytes = 0;
+  };
   struct Exchanging {
-    std::uint32_t whole_every;
+    Gaia rules;
     std::vector<std::string> domain_of;  // by rank
     std::vector<DomainRanks> domains;
     sync::gaia::StepLedger ledger;
-    // Whether the step after `step` has a whole exchange.
-    [[nodiscard]] bool is_whole(Step step) const { return step.next().value % whole_every == 0; }
+    Round round = {};
+    // Whether the step after `step` has a whole exchange, and whether it has a visit.
+    [[nodiscard]] bool is_whole(Step step) const {
+      return step.next().value % rules.whole_every == 0;
+    }
+    [[nodiscard]] bool has_visit(Step step) const {
+      return rules.visit_every > 0 && step.next().value % rules.visit_every == 0;
+    }
   };
   using State = std::variant<Summing, Mixing, Exchanging>;
   [[nodiscard]] Course course_of(const Summing& state, Step step) const;
@@ -91,12 +105,18 @@ class StepExchange {
   [[nodiscard]] bool conclude(Summing& state, Step step, const Agreement& agreed);
   [[nodiscard]] bool conclude(Mixing& state, Step step, const Agreement& agreed);
   [[nodiscard]] bool conclude(Exchanging& state, Step step, const Agreement& agreed);
+  void count_round(Exchanging& state, Step step, const Agreement& agreed);
+  [[nodiscard]] double threshold_of(const Gaia& rules) const {
+    return threshold_.value_or(rules.threshold);
+  }
 
   const ExchangeRules rules_;
   std::uint32_t rank_ = 0;
   std::uint32_t members_ = 1;
   State state_;
   std::vector<std::uint64_t> committable_;
+  std::optional<double> threshold_;  // of the plan in force
+  std::optional<wire::Visit> visit_;
 };
 
 }  // namespace antdt::worker

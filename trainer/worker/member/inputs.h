@@ -99,7 +99,11 @@ struct StateHashed {
   bool replaced = false;  // it is that of rank 0, in place of this member's own
 };
 struct Mixed {};
-struct UpdatesExchanged {};
+// Bytes of this domain's message to each other one, and of the same message with every element.
+struct UpdatesExchanged {
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t dense_bytes = 0;
+};
 // A record of a micro-batch that the program could not use: its index in the micro-batch.
 struct SkippedRecord {
   std::uint32_t index = 0;
@@ -114,6 +118,7 @@ struct MicroBatchComputed {
   Duration data{};
   Duration compute{};
   std::vector<SkippedRecord> skipped = {};
+  VisitSums visit = {};  // if the exchange of updates before it had a visit
 };
 struct PartTaken {
   client::TakeStatus status = client::TakeStatus::kWait;

@@ -26,6 +26,7 @@ TrainPhase::TrainPhase(MemberState& member, wire::PhaseStart start,
   ANTDT_CHECK(member.domains.size() == members, "{} domains of {} members", member.domains.size(),
               members);
   member.exchange.begin(member.rank, member.domains);
+  member.exchange.plan_threshold(member.training.share.threshold);
   if (!sharing || members < 2) return;
   const sharing::ShareGroup group = sharing::group_of(member.rank, members, *sharing);
   if (group.size() > 1) seat_.emplace(member.rank - group.begin, *sharing);
@@ -64,6 +65,8 @@ void TrainPhase::next_step(MonoTime now, Effects& out) {
   state_ = State::kExchanging;
   began_ = now;
   out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
+  const auto* const updates = std::get_if<ExchangeUpdates>(&*course.first);
+  own_.visit = updates != nullptr && updates->visits;
   std::visit([&](auto& first) { out.emplace_back(std::move(first)); }, *course.first);
 }
 
@@ -71,7 +74,12 @@ TrainPhase::End TrainPhase::on(const Mixed&, MonoTime now, Effects& out) {
   return exchanged(now, out);
 }
 
-TrainPhase::End TrainPhase::on(const UpdatesExchanged&, MonoTime now, Effects& out) {
+// The members of a domain send the same message, which counts once.
+TrainPhase::End TrainPhase::on(const UpdatesExchanged& input, MonoTime now, Effects& out) {
+  if (!step_.sums_with.empty() && step_.sums_with.front() == member_.rank) {
+    own_.slot.sent_bytes = input.sent_bytes;
+    own_.slot.dense_bytes = input.dense_bytes;
+  }
   return exchanged(now, out);
 }
 
@@ -113,6 +121,7 @@ TrainPhase::End TrainPhase::on(const MicroBatchComputed& input, MonoTime now, Ef
     own_.computed += input.records;
     own_.slot.weight += input.weight;
     own_.slot.loss += input.loss;
+    own_.slot.visit += input.visit;
   }
   const bool more = ++own_.micro_batches < member_.training.share.accumulation;
   own_.slot.has_data&& more ? compute(out) : reduce(now, out);
@@ -282,6 +291,7 @@ void TrainPhase::take_up(const wire::Plan& plan, MonoTime now, Effects& out) {
   Share& share = member_.training.share;
   share = share_of(plan, member_.self);
   plan_changed_ = true;
+  member_.exchange.plan_threshold(share.threshold);
   out.emplace_back(SetRate{plan.rate});
   out.emplace_back(Send{client::SetHold{hold_.set(place_, share.samples(), now)}});
 }
@@ -399,9 +409,10 @@ void TrainPhase::report(Effects& out) {
   times.samples = own_.computed;
   times.of_others = own_.of_others;
   if (times.samples == 0) return;
-  // If the plan or a lack of records made a step different from the others, it says nothing about
-  // this member's speed.
-  times.counts = !plan_changed_ && own_.slot.records >= member_.training.share.samples();
+  // If the plan, a visit or a lack of records made a step different from the others, it says
+  // nothing about this member's speed.
+  times.counts =
+      !plan_changed_ && !own_.visit && own_.slot.records >= member_.training.share.samples();
   times.hop = std::exchange(hop_, std::nullopt);
   out.emplace_back(Send{times});
 }
@@ -418,6 +429,7 @@ void TrainPhase::send_progress(bool done, MonoTime now, Effects& out) {
   progress.plan = state.share.version;
   progress.done = done;
   progress.history = steps_to_tell(now);
+  if (member_.rank == 0) progress.visit = member_.exchange.visit();
   out.emplace_back(Send{std::move(progress)});
 }
 

@@ -121,6 +121,7 @@ class TrainPhase {
     std::uint64_t computed = 0;   // records; others than those of its slot in a shared step
     std::uint64_t of_others = 0;  // of these: records of other members' parts
     bool skips = false;           // some of its records
+    bool visit = false;           // replicas are evaluated in it
   };
   // The reason why the present step is the last one.
   enum class Last : std::uint8_t { kNot, kComplete, kStoppedTogether };

@@ -84,12 +84,16 @@ def unpack(archives, directory):
 
 
 def divide(kind, labels):
-    """Which images each domain has."""
+    """Which images each domain has, in any order: shards have records that follow one another."""
+    rng = random.Random(11)
     order = sorted(range(IMAGES), key=lambda i: labels[i])
     if kind == "alike":
-        random.Random(11).shuffle(order)
+        rng.shuffle(order)
     part = IMAGES // len(DOMAINS)
-    return [order[i * part:(i + 1) * part] for i in range(len(DOMAINS))]
+    parts = [order[i * part:(i + 1) * part] for i in range(len(DOMAINS))]
+    for part in parts:
+        rng.shuffle(part)
+    return parts
 
 
 def write_parts(kind, digits, directory, copies):

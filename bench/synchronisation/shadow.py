@@ -1,29 +1,37 @@
-"""What exchanges in the background cost and give (sync = "shadow-easgd"): DeepFM on clicks, four workers on one
+"""What exchanges in the background cost and give (sync = "shadow-easgd"): a model of clicks or ratings, four workers on one
 host and two servers on another, with a wire between them on which a message takes a given time.
 
     unshare -rn python3 bench/synchronisation/shadow.py [--rows N] [--ms M] [--compute MS] [--seeds N] [--alpha A]
-        [--only NAME ...]
+        [--optimizer NAME] [--lr RATE] [--model NAME] [--epochs N] [--only NAME ...] [--on made-up|criteo|movielens]
+
+`--on criteo`: the first 8,000 clicks of criteo_kaggle_10k are trained, and the last 2,000 evaluated. `--on movielens`:
+whether a rating of movielens_latest_small is 4 or more, from the user, the film and its genres; a fifth of the ratings,
+by chance, is evaluated. Both are archives in $ANTDT_TEST_DATA (default: ../shared/data).
 
 Each batch takes `--compute` ms longer than it does, so that the speed does not depend on who else computes on this
 machine. Goals: training waits for exchanges less than 1 % of its time, and its speed is at least 0.97 of that without
-exchanges. The log loss is that of the evaluation after the last epoch. `--alpha` is the share of the distance that an
+exchanges. Log loss and AUC are those of the evaluation after each epoch. `--alpha` is the share of the distance that an
 exchange takes away, in all kinds with exchanges; without it, the share is the product's default.
 """
 import argparse
+import csv
 import json
 import os
 import pathlib
+import random
 import statistics
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from quality import unpack, write_clicks  # noqa: E402
 from runs import BIN, ROOT  # noqa: E402
 
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 from harness import await_true  # noqa: E402
 
+ARCHIVES = pathlib.Path(os.environ.get("ANTDT_TEST_DATA", ROOT.parent / "shared" / "data"))
 HERE, THERE = "10.77.0.1", "10.77.0.2"
 KINDS = {  # with how often workers exchange: 0: always, in the background; None: there are no exchanges
     "background": ("shadow-easgd", 0),
@@ -63,7 +71,7 @@ global = {options.batch}
 [trainer]
 model = "{options.model}"
 sync = "{sync}"
-optimizer = "adam"
+optimizer = "{options.optimizer}"
 lr = {options.lr}
 {more}
 [cluster]
@@ -124,6 +132,36 @@ class Place:
             process.wait(30)
 
 
+def write_ratings(archives, directory):
+    """As lines of Criteo's format: no numbers, and categories only."""
+    unpack(archives, "movielens_latest_small", directory)
+
+    def table(name):
+        with open(directory / "movielens_latest_small" / name, encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+    genres = {film["movieId"]: film["genres"].split("|") for film in table("movies.csv")}
+    names = sorted({name for some in genres.values() for name in some})
+    lines = []
+    for rating in table("ratings.csv"):
+        categories = [int(rating["userId"]), int(rating["movieId"]),
+                      *sorted(map(names.index, genres[rating["movieId"]]))]
+        categories = [f"{number:x}" for number in categories] + [""] * (26 - len(categories))
+        lines.append("\t".join([str(int(float(rating["rating"]) >= 4)), *[""] * 13, *categories]) + "\n")
+    random.Random(7).shuffle(lines)
+    evaluated = len(lines) // 5
+    (directory / "train.tsv").write_text("".join(lines[evaluated:]), encoding="utf-8")
+    (directory / "eval.tsv").write_text("".join(lines[:evaluated]), encoding="utf-8")
+
+
+def write_data(options, directory):
+    if options.on == "made-up":
+        subprocess.run([BIN / "antdt", "data", "synth", "criteo", "--rows", str(options.rows), "--seed", "7", "--out",
+                        directory], check=True, stdout=subprocess.DEVNULL)
+        return
+    directory.mkdir()
+    (write_clicks if options.on == "criteo" else write_ratings)(ARCHIVES, directory)
+
+
 def figures(summary):
     found = [w.get("exchanges") for w in summary["workers"]]
     found = [e for e in found if e]
@@ -131,8 +169,8 @@ def figures(summary):
     training = summary["training_seconds"]
     return {
         "samples_per_second": summary["samples_trained"] / training,
-        "log_loss": summary["epochs"][-1]["eval"]["log_loss"],
-        "auc": summary["epochs"][-1]["eval"]["auc"],
+        **{f"{key} {number}": epoch["eval"][key] for key in ("log_loss", "auc")
+           for number, epoch in enumerate(summary["epochs"], 1)},
         "exchanges": count,
         "gap_steps": sum(e["count"] * e["mean_gap_steps"] for e in found) / count if count else 0,
         "gap_ms": sum(e["count"] * e["mean_gap_ms"] for e in found) / count if count else 0,
@@ -143,12 +181,13 @@ def figures(summary):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=40000)
-    parser.add_argument("--data", help="a directory with train.tsv and eval.tsv, instead of made-up clicks")
+    parser.add_argument("--on", choices=["made-up", "criteo", "movielens"], default="made-up")
     parser.add_argument("--ms", type=float, default=20, help="of a round trip")
     parser.add_argument("--compute", type=int, default=60)
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--lr", default="1e-3")
+    parser.add_argument("--optimizer", default="adam")
     parser.add_argument("--model", default="deepfm")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--alpha", type=float, default=0, help="share of an exchange; 0: the default, 1 / workers")
@@ -157,10 +196,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="shadow") as directory:
         place = Place(directory, options.ms)
         try:
-            if not options.data:
-                options.data = place.directory / "data"
-                subprocess.run([BIN / "antdt", "data", "synth", "criteo", "--rows", str(options.rows), "--seed", "7",
-                                "--out", options.data], check=True, stdout=subprocess.DEVNULL)
+            options.data = place.directory / "data"
+            write_data(options, options.data)
             all_found = {}
             for seed in range(1, options.seeds + 1):
                 for kind in options.only:

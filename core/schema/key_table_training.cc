@@ -139,7 +139,8 @@ const std::vector<Key>& training() {
        kNumber,
        "0",
        "sync shadow-easgd: the share of the distance between a worker's replica and the centre "
-       "that an exchange takes away from each; 0: 1 / N with N workers, and 1 / 2 with one",
+       "that an exchange takes from each; with N workers below 2 / (N + 1); 0: 1 / N, and 1 / 2 "
+       "with one",
        {0, 1}},
       {"trainer.shadow.threads",
        kInteger,

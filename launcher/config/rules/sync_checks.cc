@@ -208,6 +208,15 @@ class SyncChecker {
            fmt::format("'{}' has no dense parameters that a worker could keep: use trainer.sync = "
                        "\"ps-asp\"",
                        t.model));
+    // N workers that exchange with the same centre at once leave |1 - alpha (N + 1)| of their
+    // distance from it.
+    const std::uint32_t workers = std::max(1U, c_.roles.worker.max);
+    const double bound = 2.0 / (workers + 1.0);
+    unless(t.shadow.alpha < bound, {"trainer.shadow.alpha", "roles.worker.count"},
+           fmt::format("with {} workers that exchange at once, {} moves the centre farther away "
+                       "from them than it was: it must be below 2 / (workers + 1) = {:.4g}, and 0 "
+                       "is 1 / workers",
+                       workers, t.shadow.alpha, bound));
     unless(t.shadow.threads <= 1 || t.threads <= 1, {"trainer.shadow.threads", "trainer.threads"},
            fmt::format("each of {} threads computes its part of a batch alone, and trainer.threads "
                        "= {} would share out the operations of each: write trainer.threads = 1, or "

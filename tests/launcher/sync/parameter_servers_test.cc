@@ -110,6 +110,24 @@ TEST(ParameterServers, ExchangesAreSetForReplicasOnly) {
   }
 }
 
+TEST(ParameterServers, AShareThatDrivesReplicasAndCentreApartIsRefused) {
+  const auto with = [](const std::string& alpha, const std::string& count) {
+    const std::string text =
+        replaced(with_trainer("shadow = { alpha = " + alpha + " }"), "ps-bsp", "shadow-easgd");
+    return replaced(text, "[roles.worker]\ncount = 4", "[roles.worker]\ncount = " + count);
+  };
+  EXPECT_THAT(problems_of(with("0.5", "4")),
+              HasSubstr("trainer.shadow.alpha: with 4 workers that exchange at once, 0.5 moves the "
+                        "centre farther away from them than it was: it must be below "
+                        "2 / (workers + 1) = 0.4, and 0 is 1 / workers"));
+  EXPECT_THAT(problems_of(with("0.4", "4")), HasSubstr("trainer.shadow.alpha"));
+  EXPECT_TRUE(load_text(with("0.39", "4"), "job.toml"));
+  EXPECT_THAT(problems_of(with("0.39", "{ min = 2, max = 8 }")), HasSubstr("= 0.2222"))
+      << "the job may grow to 8";
+  EXPECT_TRUE(load_text(with("0", "{ min = 2, max = 8 }"), "job.toml"));
+  EXPECT_THAT(problems_of(with("1", "1")), HasSubstr("= 1,")) << "both would change places";
+}
+
 TEST(ParameterServers, AThreadThatTrainsAReplicaComputesAlone) {
   const std::string text =
       replaced(with_trainer("shadow = { threads = 2 }\nthreads = 4"), "ps-bsp", "shadow-easgd");

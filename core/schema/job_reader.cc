@@ -8,6 +8,15 @@
 namespace antdt::schema {
 
 using Json = nlohmann::json;
+namespace {
+
+// Null if there is none. Something that is not an object contains no keys.
+const Json* entry(const Json& json, const std::string& name) {
+  const auto found = json.is_object() ? json.find(name) : json.end();
+  return found == json.end() ? nullptr : &*found;
+}
+
+}  // namespace
 
 Json default_value(const Key& key) {
   if (key.fallback.empty() || key.type == KeyType::kCount) return nullptr;
@@ -33,22 +42,29 @@ JobReader::JobReader(const std::string& config_json)
   }
 }
 
-Json JobReader::value_of(std::string_view path) {
-  const Key* key = find_key(path);
-  ANTDT_CHECK(key != nullptr, "no key of job.toml is called {}", path);
+void JobReader::read_largest(std::string_view path, std::uint32_t& value) {
+  read(path, value);
+  const Json* const section = section_of(path);
+  const Json* const max = section == nullptr ? nullptr : entry(*section, "max");
+  if (max != nullptr) convert(path, *max, value);
+}
+
+const Json* JobReader::section_of(std::string_view path) const {
   const Json* at = scope_.json;
-  // Something that is not an object contains no keys.
-  const auto enter = [&](const std::string& name) {
-    const auto found = at->is_object() ? at->find(name) : at->end();
-    at = found == at->end() ? nullptr : &*found;
-  };
   std::string_view rest = parent(path.substr(scope_.skip));
   while (at != nullptr && !rest.empty()) {
     const std::size_t dot = rest.find('.');
-    enter(std::string(rest.substr(0, dot)));
+    at = entry(*at, std::string(rest.substr(0, dot)));
     rest = dot == std::string_view::npos ? std::string_view() : rest.substr(dot + 1);
   }
-  if (at != nullptr) enter(json_name(*key));
+  return at;
+}
+
+Json JobReader::value_of(std::string_view path) {
+  const Key* key = find_key(path);
+  ANTDT_CHECK(key != nullptr, "no key of job.toml is called {}", path);
+  const Json* at = section_of(path);
+  if (at != nullptr) at = entry(*at, json_name(*key));
   if (at != nullptr && !at->is_null()) return *at;
   if (key->fallback.empty()) problem(path, "it is missing");
   return default_value(*key);

@@ -30,6 +30,8 @@ class JobReader {
   void read(std::string_view path, T& value) {
     convert(path, value_of(path), value);
   }
+  // The largest number of a kCount key such as "roles.worker.count": the `max` of { min, max }.
+  void read_largest(std::string_view path, std::uint32_t& value);
   // Calls read_item() for each table of the list at `path`. During the call, the keys of that table
   // are read as "<path>[].<key>".
   template <class F>
@@ -56,6 +58,8 @@ class JobReader {
     value.count();
     typename T::period;
   };
+  // What contains the key; null if the configuration does not.
+  [[nodiscard]] const nlohmann::json* section_of(std::string_view path) const;
   [[nodiscard]] nlohmann::json value_of(std::string_view path);
   void problem(std::string_view path, std::string_view what);
 

@@ -6,6 +6,19 @@
 #include "core/schema/job_reader.h"
 
 namespace antdt::trainer {
+namespace {
+
+// What shadow-easgd derives from the number of workers. It is the largest that the job may have:
+// every worker must open the same tables, and a job may grow.
+void set_by_workers(schema::JobReader& job, TrainerConfig& config) {
+  std::uint32_t workers = 1;
+  job.read_largest("roles.worker.count", workers);
+  // If all workers exchange with the same centre, it moves by their mean distance at most.
+  if (config.shadow_alpha == 0) config.shadow_alpha = 1.0 / std::max(2U, workers);
+  if (config.optimizer == "adam") config.table_rate = 1.0 / std::max(1U, workers);
+}
+
+}  // namespace
 
 Result<TrainerConfig> parse_trainer_config(const std::string& config_json) {
   TrainerConfig config;
@@ -16,18 +29,13 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json) {
   job.read("trainer.shadow.every", config.shadow_every);
   job.read("trainer.shadow.alpha", config.shadow_alpha);
   job.read("trainer.shadow.threads", config.shadow_threads);
-  if (config.sync == SyncStrategy::kShadowEasgd && config.shadow_alpha == 0) {
-    std::uint32_t workers = 1;
-    job.read("roles.worker.count", workers);
-    // If all workers exchange with the same centre, it moves by their mean distance at most.
-    config.shadow_alpha = 1.0 / std::max(2U, workers);
-  }
   job.read("trainer.gaia.threshold", config.gaia_threshold);
   job.read("trainer.gaia.whole_every", config.gaia_whole_every);
   std::string solution;
   job.read("control.solution", solution);
   if (solution == "skew-scout") job.read("control.skew_scout.every", config.gaia_visit_every);
   job.read("trainer.optimizer", config.optimizer);
+  if (config.sync == SyncStrategy::kShadowEasgd) set_by_workers(job, config);
   job.read("trainer.lr", config.learning_rate);
   job.read("trainer.momentum", config.momentum);
   job.read("trainer.weight_decay", config.weight_decay);

@@ -27,6 +27,9 @@ struct TrainerConfig {
   std::uint32_t gaia_visit_every = 0;  // with gaia: in steps; 0: no replica visits another domain
   std::string optimizer;               // "sgd", "adagrad", "adam", or of the program's own
   double learning_rate = 0;
+  // Factor of learning_rate for the tables of embeddings on servers: 1 / N of N workers with
+  // shadow-easgd and Adam, where each push is a whole step of Adam; otherwise 1.
+  double table_rate = 1;
   double momentum = 0;  // for sgd
   double weight_decay = 0;
   std::uint32_t embedding_dim = 0;

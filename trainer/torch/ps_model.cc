@@ -86,7 +86,10 @@ class TorchPsModel final : public PsModel {
       width_ = static_cast<std::size_t>(parts.table.size(1));
       columns_ = learners_.front().model->table_columns();
     }
-    for (const kit::TableColumns& columns : columns_) tables_.push_back(table_of(config, columns));
+    for (const kit::TableColumns& columns : columns_) {
+      tables_.push_back(table_of(config, columns));
+      tables_.back().learning_rate *= config.table_rate;
+    }
     tables_.push_back(table_of(config, {"dense", 0, kDenseWidth, 0}));
     dense_keys_.resize((parts.dense.size() + kDenseWidth - 1) / kDenseWidth);
     std::iota(dense_keys_.begin(), dense_keys_.end(), 0);

@@ -152,6 +152,26 @@ TEST(TrainerConfig, WithoutAShareAnExchangeTakesThatOfOneOfTheWorkers) {
   EXPECT_DOUBLE_EQ(share(8, 0), 0.125);
   EXPECT_DOUBLE_EQ(share(1, 0), 0.5) << "with all of it replica and centre would change places";
   EXPECT_DOUBLE_EQ(share(8, 0.25), 0.25);
+  const auto grows = parse_trainer_config(
+      R"({"roles": {"worker": {"count": 2, "min": 2, "max": 8}},
+          "trainer": {"sync": "shadow-easgd", "threads": 1}})");
+  ASSERT_TRUE(grows) << grows.error().message;
+  EXPECT_DOUBLE_EQ(grows->shadow_alpha, 0.125) << "2 workers that may become 8";
+}
+
+TEST(TrainerConfig, UnderShadowAPushOfAdamMovesRowsByOneOfTheWorkersShares) {
+  const auto rate = [](const std::string& sync, const std::string& optimizer) {
+    const auto config = parse_trainer_config(
+        fmt::format(R"({{"roles": {{"worker": {{"count": 2, "min": 2, "max": 8}}}},
+                         "trainer": {{"sync": "{}", "threads": 1, "optimizer": "{}"}}}})",
+                    sync, optimizer));
+    EXPECT_TRUE(config) << config.error().message;
+    return config ? config->table_rate : -1;
+  };
+  EXPECT_DOUBLE_EQ(rate("shadow-easgd", "adam"), 0.125) << "as the job may grow to 8 workers";
+  EXPECT_DOUBLE_EQ(rate("shadow-easgd", "adagrad"), 1);
+  EXPECT_DOUBLE_EQ(rate("shadow-easgd", "sgd"), 1);
+  EXPECT_DOUBLE_EQ(rate("ps-asp", "adam"), 1);
 }
 
 TEST(TrainerConfig, InvalidJsonAndWrongTypesAreErrors) {

@@ -120,6 +120,27 @@ TEST_F(ReplicatedModel, TrainsItsReplicaAndPushesOnlyWhatOthersShare) {
       << "the replica is trained";
 }
 
+TEST_F(ReplicatedModel, ItsRowsHaveTheirOwnShareOfTheRateAndTheReplicaHasAllOfIt) {
+  TrainerConfig with_share = config("deepfm");
+  with_share.table_rate = 0.25;
+  const auto whole = make_torch_ps_model(config("deepfm"), click_shape()).value();
+  const auto model = make_torch_ps_model(with_share, click_shape()).value();
+  ASSERT_EQ(model->tables().size(), whole->tables().size());
+  ASSERT_GE(model->tables().size(), 2U);
+  for (std::size_t i = 0; i + 1 < model->tables().size(); ++i) {
+    EXPECT_DOUBLE_EQ(model->tables()[i].learning_rate, whole->tables()[i].learning_rate / 4);
+  }
+  std::vector<std::vector<float>> moved;
+  for (const auto* m : {&whole, &model}) {
+    const auto centre = (*m)->first_values().front().gradient.values;
+    (*m)->replica()->begin(centre);
+    const auto rows = (*m)->rows_of(batch());
+    ASSERT_TRUE((*m)->compute(batch(), rows, some_values(**m, rows)));
+    moved.push_back((*m)->replica()->exchange(centre).gradient.values);
+  }
+  EXPECT_EQ(moved[0], moved[1]);
+}
+
 TEST_F(ReplicatedModel, IsEvaluatedAtTheCentreAndGoesOnWithItsReplica) {
   auto model = make_torch_ps_model(config("deepfm"), click_shape()).value();
   const auto centre = model->first_values().front().gradient.values;

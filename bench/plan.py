@@ -90,8 +90,8 @@ def judge(args, place, name):
     text, batch = job_of(place, situation)
     job = place.write(name, text)
     plan = json.loads(place.antdt("plan", job, "--json").stdout)
-    # shadow-easgd trains if it is wanted alone (ANTDT_EXPERIMENTAL). With Adam ds-sync sends three
-    # times the whole table, for minutes.
+    # Of shadow-easgd a plan knows only the longest time of a step. With Adam ds-sync sends three times
+    # the whole table, for minutes.
     ways = [p for p in plan["predictions"] if "step_seconds" in p
             and p["strategy"] != "shadow-easgd"
             and (p["strategy"] != "ds-sync" or situation.domains)]

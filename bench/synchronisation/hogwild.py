@@ -95,7 +95,6 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
-    os.environ["ANTDT_EXPERIMENTAL"] = "shadow-easgd"
     with tempfile.TemporaryDirectory(prefix="hogwild-") as directory:
         place = Place(directory)
         measure_speed(place, options.rounds)

@@ -85,8 +85,7 @@ class Place:
 
     def __init__(self, directory, ms):
         self.directory, self.ended = pathlib.Path(directory), []
-        self.env = dict(os.environ, XDG_RUNTIME_DIR=str(self.directory), HOME=str(self.directory),
-                        ANTDT_EXPERIMENTAL="shadow-easgd")
+        self.env = dict(os.environ, XDG_RUNTIME_DIR=str(self.directory), HOME=str(self.directory))
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
         other = self.begin(["unshare", "-n", "sleep", "infinity"])
         own = os.readlink("/proc/self/ns/net")

@@ -1,14 +1,11 @@
 // antdt run: runs a job from its file to its summary.
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "core/names.h"
 #include "core/os/fs.h"
 #include "core/os/runtime_dir.h"
-#include "core/sync_strategy.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/doctor/quick.h"
 #include "launcher/commands/plan/make_plan.h"
@@ -68,19 +65,6 @@ Result<std::vector<std::string>> planned_settings(transport::Context& context,
   json["seconds"] = planned.seconds;
   options.how.plan = json.dump(2) + "\n";
   return launcher::plan::settings_of(chosen);
-}
-
-// What may give a poor model is only for those who say that they want to try it.
-Status check_experiments(const launcher::JobConfig& config) {
-  if (by_name<SyncStrategy>(config.trainer.sync) != SyncStrategy::kShadowEasgd) return {};
-  const char* const wanted = std::getenv("ANTDT_EXPERIMENTAL");
-  if (wanted != nullptr && config.trainer.sync == wanted) return {};
-  return fail(
-      ErrorKind::kUsage,
-      "trainer.sync = \"{0}\" is an experiment: where the workers' steps take equally long, "
-      "its model may be poor for some epochs (docs/synchronisation/shadow.md). Use \"ps-bsp\", "
-      "or set ANTDT_EXPERIMENTAL={0} to try it",
-      config.trainer.sync);
 }
 
 void print_dry_run(const RunOptions& options, const Prepared& prepared) {
@@ -163,7 +147,6 @@ Result<int> run_prepared(transport::Context& context, const Prepared& prepared, 
     return fail(ErrorKind::kUsage,
                 "trainer.sync = \"auto\" is for antdt run: name a way of synchronisation");
   }
-  ANTDT_RETURN_IF_ERROR(check_experiments(prepared.config));
   ANTDT_TRY(const launcher::Programs programs, launcher::find_programs());
   ANTDT_TRY(const std::string sockets, runtime_directory());
   ANTDT_TRY(const std::string data_json, index_data(prepared.config));

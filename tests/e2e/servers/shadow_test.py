@@ -16,14 +16,14 @@ ROWS = 12000
 class Shadow(ServersTest):
     def setUp(self):
         super().setUp()
-        self.env["ANTDT_EXPERIMENTAL"] = "shadow-easgd"
         made = self.antdt("data", "synth", "criteo", "--rows", ROWS, "--seed", 5, "--out",
                           self.dir / "data")
         self.assertEqual(made.returncode, 0, made.stderr)
 
     def job(self, workers=3, trainer="", delay="", sync="shadow-easgd", servers=2, extra=""):
         data = self.dir / "data"
-        text = jobs.ctr(data / "train.tsv", data / "eval.tsv", workers=workers, batch=96 * workers)
+        text = jobs.ctr(data / "train.tsv", data / "eval.tsv", workers=workers, batch=96 * workers,
+                        optimizer="adagrad", lr=0.01)
         text = text.replace('sync = "allreduce"', f'sync = "{sync}"\n{trainer}')
         if servers:
             text += f'[roles.server]\ncount = {servers}\n'
@@ -90,12 +90,6 @@ class Shadow(ServersTest):
             self.assertEqual((epoch["once"], epoch["repeated"], epoch["lost"]), (ROWS, 0, 0))
         self.assert_nothing_left()
 
-    def test_it_is_an_experiment_that_must_be_wanted(self):
-        del self.env["ANTDT_EXPERIMENTAL"]
-        refused = self.antdt("run", self.job())
-        self.assertEqual(refused.returncode, 2, refused.stdout)
-        self.assertIn("set ANTDT_EXPERIMENTAL=shadow-easgd to try it", refused.stderr)
-
     def test_a_job_that_cannot_have_replicas_is_refused(self):
         none = self.antdt("run", self.job(servers=0), "--dry-run")
         self.assertEqual(none.returncode, 2, none.stdout)
@@ -104,6 +98,10 @@ class Shadow(ServersTest):
         self.assertEqual(wrong.returncode, 2, wrong.stdout)
         self.assertIn('trainer.shadow.every: is for trainer.sync = "shadow-easgd", not "ps-asp"',
                       wrong.stderr + wrong.stdout)
+        apart = self.antdt("run", self.job(trainer="shadow = { alpha = 0.5 }"), "--dry-run")
+        self.assertEqual(apart.returncode, 2, apart.stdout)
+        self.assertIn("trainer.shadow.alpha: with 3 workers that exchange at once, 0.5 moves",
+                      apart.stderr + apart.stdout)
         both = self.antdt("run", self.job(trainer="threads = 2\nshadow = { threads = 2 }"), "--dry-run")
         self.assertEqual(both.returncode, 2, both.stdout)
         self.assertIn("trainer.shadow.threads: each of 2 threads computes its part of a batch alone",

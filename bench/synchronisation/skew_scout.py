@@ -129,7 +129,7 @@ def told(run):
     shares = [w["updates"]["bytes_share"] for w in s["workers"] if "updates" in w]
     return {"accuracy": s["epochs"][-1]["eval"]["accuracy"],
             "bytes": statistics.mean(shares) if shares else 1,
-            "threshold": s.get("update_threshold", {}).get("in_force", 0),
+            "steps": s["steps"], "threshold": s.get("update_threshold", {}).get("in_force", 0),
             "changes": sum(a["kind"] == "set-sync" for a in s["actions"])}
 
 
@@ -139,7 +139,7 @@ def measure(args, place):
     for kind in args.only.split(","):
         paths, labels, domains = write_parts(kind, digits, place.directory, args.copies)
         ways = ways_of(kind)
-        found = {way: {"accuracy": [], "bytes": [], "threshold": [], "changes": []} for way in ways}
+        found = {way: {"accuracy": [], "bytes": [], "steps": [], "threshold": [], "changes": []} for way in ways}
         for turn, (way, (sync, trainer, solution)) in itertools.product(
                 range(args.runs), ways.items()):
             text = JOB.format(seed=5 + turn, sync=sync, trainer=trainer, solution=solution,
@@ -177,7 +177,8 @@ def tell(result):
         for way, row in rows.items():
             shown = {key: {k: 100 * row[key][k] for k in ("median", "least", "most")}
                      for key in ("accuracy", "bytes")}
-            print(f"{kind}, {way}: {spread_text(shown['bytes'])} % of the bytes, "
+            print(f"{kind}, {way}: {spread_text(row['steps'], '{:.0f}')} steps, "
+                  f"{spread_text(shown['bytes'])} % of the bytes, "
                   f"{spread_text(shown['accuracy'])} % accurate, threshold in the end "
                   f"{spread_text(row['threshold'], '{:.3g}')}, "
                   f"{spread_text(row['changes'], '{:.0f}')} changes")

@@ -2,6 +2,8 @@
 (sync = "shadow-easgd")."""
 
 import json
+import os
+import random
 import unittest
 
 import shared  # noqa: F401 (finds what follows)
@@ -10,6 +12,8 @@ from harness import await_true, needs_trainer
 from server_jobs import BUDGETS, ServersTest
 
 ROWS = 12000
+KILLS = int(os.environ.get("ANTDT_KILLS", "4"))
+SEED = int(os.environ.get("ANTDT_KILL_SEED", "0")) or random.randrange(1, 1 << 30)
 
 
 @needs_trainer
@@ -88,6 +92,25 @@ class Shadow(ServersTest):
         self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
         for epoch in json.loads(audit.stdout)["epochs"]:
             self.assertEqual((epoch["once"], epoch["repeated"], epoch["lost"]), (ROWS, 0, 0))
+        self.assert_nothing_left()
+
+    def test_whoever_is_killed_whenever_every_record_counts_once(self):
+        print(f"seed {SEED} (ANTDT_KILL_SEED), {KILLS} kills", flush=True)
+        rng = random.Random(SEED)
+        process, run_dir = self.start_job(self.job(delay="60ms", extra=BUDGETS))
+        for _ in self.moments(process, run_dir, rng, KILLS, 2 * ROWS):
+            self.kill_one_of(rng.choices(["antdt-trainer", "antdt-server", "antdt-jobd"], [6, 1, 1])[0], rng)
+        summary = self.finish(process, run_dir, timeout=400)
+        print(f"{summary['generations']} generations, {summary['lineages']} lineages, "
+              f"{summary['incarnations']} incarnations, {len(summary['failures'])} failures, "
+              f"{summary['wall_seconds']:.0f} s", flush=True)
+        lost = len(summary["failures"]) + summary["incarnations"] - 1
+        self.assertGreaterEqual(lost, 1, "somebody was lost")
+        audit = self.antdt("data", "audit", run_dir, "--json")
+        self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
+        for epoch in json.loads(audit.stdout)["epochs"]:
+            self.assertEqual((epoch["once"], epoch["repeated"], epoch["lost"]), (ROWS, 0, 0))
+        self.assertGreater(summary["epochs"][1]["eval"]["auc"], 0.5, "of the centre")
         self.assert_nothing_left()
 
     def test_a_job_that_cannot_have_replicas_is_refused(self):

@@ -32,6 +32,12 @@ if(ANTDT_SANITIZE)
   add_compile_options(-fsanitize=${ANTDT_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${ANTDT_SANITIZE})
 endif()
+# In a sanitizer's build a library is a list of its objects and does not contain copies of them: the
+# copies would be as large as all objects. Such a build is not installed.
+if(ANTDT_SANITIZE OR ANTDT_FUZZ)
+  set(CMAKE_CXX_ARCHIVE_CREATE "<CMAKE_AR> qc --thin <TARGET> <LINK_FLAGS> <OBJECTS>")
+  set(CMAKE_CXX_ARCHIVE_APPEND "<CMAKE_AR> q --thin <TARGET> <LINK_FLAGS> <OBJECTS>")
+endif()
 find_program(ANTDT_MOLD mold)
 if(ANTDT_MOLD)
   add_link_options(-fuse-ld=mold)

@@ -66,6 +66,27 @@ class ServersTest(tally.TallyTest):
             return found and self.kill(rng.choice(found), which)
         await_true(killed, 60, f"a process of {program}")
 
+    def kill_at_random(self, what, job, samples):
+        """Kills and stops workers, servers and the job daemon at random while `job` trains so many;
+        returns its run directory and summary."""
+        print(f"{what}: seed {SEED} (ANTDT_KILL_SEED), {KILLS} kills", flush=True)
+        rng = random.Random(SEED)
+        process, run_dir = self.start_job(job)
+        weights = {"antdt-trainer": 5, "antdt-server": 3, "antdt-jobd": 2, "stop": 1}
+        faults = rng.choices(list(weights), weights.values(), k=KILLS)
+        for fault, _ in zip(faults, self.moments(process, run_dir, rng, KILLS, samples)):
+            if fault == "stop":
+                self.kill_one_of("antdt-trainer", rng, signal.SIGSTOP)
+            else:
+                self.kill_one_of(fault, rng)
+        summary = self.finish(process, run_dir, timeout=400)
+        print(f"{faults}; {summary['generations']} generations, {summary['lineages']} lineages, "
+              f"{summary['incarnations']} incarnations, {summary['wall_seconds']:.0f} s",
+              flush=True)
+        lost = len(summary["failures"]) + summary["incarnations"] - 1
+        self.assertGreaterEqual(lost, 1, "somebody was lost")
+        return run_dir, summary
+
 
 def newest_names(run_dir):
     found = run_dir / "checkpoints"

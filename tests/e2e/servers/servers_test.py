@@ -2,13 +2,11 @@
 servers die."""
 
 import json
-import random
-import signal
 import unittest
 
 import shared  # noqa: F401 (finds what follows)
 from harness import needs_trainer
-from server_jobs import BUDGETS, KILLS, SEED, ServersTest, job, newest_names
+from server_jobs import BUDGETS, ServersTest, job, newest_names
 
 
 @needs_trainer
@@ -76,22 +74,8 @@ class Servers(ServersTest):
         self.check_kills("ps-asp")
 
     def check_kills(self, sync):
-        """Kills workers, servers and the job daemon at random."""
-        print(f"{sync}: seed {SEED} (ANTDT_KILL_SEED), {KILLS} kills", flush=True)
-        rng = random.Random(SEED)
-        process, run_dir = self.start_job(self.write(
-            "job.toml", job(records=60000, epochs=2, delay="15ms", extra=BUDGETS, sync=sync)))
-        weights = {"antdt-trainer": 5, "antdt-server": 3, "antdt-jobd": 2, "stop": 1}
-        faults = rng.choices(list(weights), weights.values(), k=KILLS)
-        for fault, _ in zip(faults, self.moments(process, run_dir, rng, KILLS, 120000)):
-            if fault == "stop":
-                self.kill_one_of("antdt-trainer", rng, signal.SIGSTOP)
-            else:
-                self.kill_one_of(fault, rng)
-        summary = self.finish(process, run_dir, timeout=400)
-        print(f"{faults}; {summary['generations']} generations, {summary['lineages']} lineages, "
-              f"{summary['incarnations']} incarnations, {summary['wall_seconds']:.0f} s",
-              flush=True)
+        run_dir, summary = self.kill_at_random(sync, self.write(
+            "job.toml", job(records=60000, epochs=2, delay="15ms", extra=BUDGETS, sync=sync)), 120000)
         self.assert_exact_on_servers(summary, run_dir, 60000, 2)
         self.assert_nothing_left()
 

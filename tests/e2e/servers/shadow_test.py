@@ -2,8 +2,6 @@
 (sync = "shadow-easgd")."""
 
 import json
-import os
-import random
 import unittest
 
 import shared  # noqa: F401 (finds what follows)
@@ -12,8 +10,6 @@ from harness import await_true, needs_trainer
 from server_jobs import BUDGETS, ServersTest
 
 ROWS = 12000
-KILLS = int(os.environ.get("ANTDT_KILLS", "4"))
-SEED = int(os.environ.get("ANTDT_KILL_SEED", "0")) or random.randrange(1, 1 << 30)
 
 
 @needs_trainer
@@ -95,17 +91,8 @@ class Shadow(ServersTest):
         self.assert_nothing_left()
 
     def test_whoever_is_killed_whenever_every_record_counts_once(self):
-        print(f"seed {SEED} (ANTDT_KILL_SEED), {KILLS} kills", flush=True)
-        rng = random.Random(SEED)
-        process, run_dir = self.start_job(self.job(delay="60ms", extra=BUDGETS))
-        for _ in self.moments(process, run_dir, rng, KILLS, 2 * ROWS):
-            self.kill_one_of(rng.choices(["antdt-trainer", "antdt-server", "antdt-jobd"], [6, 1, 1])[0], rng)
-        summary = self.finish(process, run_dir, timeout=400)
-        print(f"{summary['generations']} generations, {summary['lineages']} lineages, "
-              f"{summary['incarnations']} incarnations, {len(summary['failures'])} failures, "
-              f"{summary['wall_seconds']:.0f} s", flush=True)
-        lost = len(summary["failures"]) + summary["incarnations"] - 1
-        self.assertGreaterEqual(lost, 1, "somebody was lost")
+        run_dir, summary = self.kill_at_random(
+            "shadow-easgd", self.job(delay="60ms", extra=BUDGETS), 2 * ROWS)
         audit = self.antdt("data", "audit", run_dir, "--json")
         self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
         for epoch in json.loads(audit.stdout)["epochs"]:

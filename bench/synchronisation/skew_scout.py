@@ -18,14 +18,15 @@ median, or if a record did not count exactly once.
 """
 import gzip
 import itertools
+import json
 import os
 import pathlib
 import random
 import statistics
 import sys
-import tarfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from quality import unpack  # noqa: E402
 from runs import finish, in_place, options, progress, spread, spread_text  # noqa: E402
 
 DOMAINS = ("a", "b", "c", "d")
@@ -63,19 +64,14 @@ solution = "{solution}"
 """
 
 
-def quoted(names):
-    return "[" + ", ".join(f'"{name}"' for name in names) + "]"
-
-
 def read_gz(folder, name):
     found, = folder.glob(name + "*.gz")
     return gzip.open(found).read()
 
 
-def unpack(archives, directory):
+def digits_of(archives, directory):
     """The images and labels of MNIST without their headers; writes those for evaluation."""
-    with tarfile.open(archives / "mnist.tar.xz") as tar:
-        tar.extractall(directory)
+    unpack(archives, "mnist", directory)
     folder = directory / "mnist"
     for kind in ("images", "labels"):
         digits = read_gz(folder, f"t10k-{kind}")
@@ -108,8 +104,8 @@ def write_parts(kind, digits, directory, copies):
             images[PIXELS * at:PIXELS * (at + 1)] for at in part))
         label_path = directory / f"{kind}-{name}-labels"
         label_path.write_bytes(b"\0\0\x08\x01" + size + copies * bytes(labels[at] for at in part))
-        paths.append(path)
-        label_paths.append(label_path)
+        paths.append(str(path))
+        label_paths.append(str(label_path))
         domains += f'[[domain]]\nname = "{name}"\nworkers = ["w{i}"]\ndata = ["{path}"]\n'
     return paths, label_paths, domains
 
@@ -134,7 +130,7 @@ def told(run):
 
 
 def measure(args, place):
-    digits = unpack(args.data, place.directory)
+    digits = digits_of(args.data, place.directory)
     result, good = {}, True
     for kind in args.only.split(","):
         paths, labels, domains = write_parts(kind, digits, place.directory, args.copies)
@@ -143,7 +139,7 @@ def measure(args, place):
         for turn, (way, (sync, trainer, solution)) in itertools.product(
                 range(args.runs), ways.items()):
             text = JOB.format(seed=5 + turn, sync=sync, trainer=trainer, solution=solution,
-                              directory=place.directory, paths=quoted(paths), labels=quoted(labels))
+                              directory=place.directory, paths=json.dumps(paths), labels=json.dumps(labels))
             run = place.run(f"{kind}-{turn}-{way.replace(' ', '-')}", text + domains)
             one = told(run)
             for key, value in one.items():

@@ -65,13 +65,14 @@ struct PhaseStart {
 struct Visit {
   Step step;             // that it precedes
   double threshold = 0;  // of the exchanges that these figures are about
-  std::uint64_t steps =
-      0;  // for how many steps replicas have drifted apart with it; bytes are theirs
+  // For how many steps replicas have drifted apart with it; the bytes are those of their exchanges.
+  std::uint64_t steps = 0;
   std::uint64_t records = 0;
   std::uint64_t own_right = 0, guest_right = 0;  // of these records; 0: the model counts none
   double own_loss = 0, guest_loss = 0;
-  std::uint64_t sent_bytes = 0;   // of the domains' messages, each once
-  std::uint64_t dense_bytes = 0;  // of the same messages with every element
+  // Of all domains, each to one other one on average: of messages, and of copies that visited; of
+  // the messages, if every element were in them.
+  std::uint64_t sent_bytes = 0, dense_bytes = 0;
   bool operator==(const Visit&) const = default;
   ANTDT_PART {
     v("step", m.step);

@@ -242,7 +242,6 @@ void Controller::on(const VisitTold& event, MonoTime now, Effects& out) {
   if (view_.visit == event.visit) return;
   view_.visit = event.visit;
   view_.threshold = threshold();
-  ++view_.visits;
   const bool in_force = std::holds_alternative<Settling>(state_);
   if (in_force && solution_->looks_at_visits()) ask(now, out);
 }
@@ -355,55 +354,55 @@ void Controller::apply(const Action& action, const std::string& reason, MonoTime
     return;
   }
   const auto plan = plan_from(*batch, plan_, last_version_.next(), config_.rules, memory_);
-  if (!plan) {
-    if (said_lately(action, now)) return;
-    record(action, fmt::format("{} (refused: {})", reason, plan.error().message),
-           ActionOutcome::kRefused, now, out);
-    return;
-  }
+  if (!plan) return refuse(action, reason, plan.error().message, now, out);
   if (same_parts(*plan, plan_)) return;
   record(action, reason, ActionOutcome::kApplied, now, out);
   take(*plan, out);
 }
 
-// The rate comes with a plan of its own, so that all members change it at one step, and a member
-// that joins later gets it too.
-void Controller::apply_rate(double factor, const std::string& reason, MonoTime now, Effects& out) {
-  const AdjustLearningRate action{factor};
-  if (!(factor >= kLeastRate && factor <= kMostRate)) {
-    if (said_lately(action, now)) return;
-    return record(action,
-                  fmt::format("{} (refused: {} is not from {} to {} of the job's learning rate)",
-                              reason, factor, kLeastRate, kMostRate),
-                  ActionOutcome::kRefused, now, out);
-  }
-  if (factor == config_.rate) return;
-  config_.rate = factor;
-  record(action, reason, ActionOutcome::kApplied, now, out);
+void Controller::refuse(const Action& action, const std::string& reason, const std::string& why,
+                        MonoTime now, Effects& out) {
+  if (said_lately(action, now)) return;
+  record(action, fmt::format("{} (refused: {})", reason, why), ActionOutcome::kRefused, now, out);
+}
+
+// What changes comes with a plan of its own, so that all members change it at one step, and a
+// member that joins later gets it too.
+void Controller::plan_anew(Effects& out) {
   wire::Plan plan = plan_;
   plan.version = last_version_.next();
   take(plan, out);
 }
 
-// As apply_rate.
+void Controller::apply_rate(double factor, const std::string& reason, MonoTime now, Effects& out) {
+  const AdjustLearningRate action{factor};
+  if (!(factor >= kLeastRate && factor <= kMostRate)) {
+    return refuse(action, reason,
+                  fmt::format("{} is not from {} to {} of the job's learning rate", factor,
+                              kLeastRate, kMostRate),
+                  now, out);
+  }
+  if (factor == config_.rate) return;
+  config_.rate = factor;
+  record(action, reason, ActionOutcome::kApplied, now, out);
+  plan_anew(out);
+}
+
 void Controller::apply_threshold(double wanted, const std::string& reason, MonoTime now,
                                  Effects& out) {
   const SetSync action{wanted};
-  const bool possible = wanted >= 0 && wanted <= kMostThreshold;
-  if (!possible || !config_.threshold) {
-    if (said_lately(action, now)) return;
-    const std::string why =
-        possible ? "only trainer.sync = \"gaia\" has a threshold"
-                 : fmt::format("a threshold is from 0 to {}, not {}", kMostThreshold, wanted);
-    return record(action, fmt::format("{} (refused: {})", reason, why), ActionOutcome::kRefused,
-                  now, out);
+  if (!(wanted >= 0 && wanted <= kMostThreshold)) {
+    return refuse(action, reason,
+                  fmt::format("a threshold is from 0 to {}, not {}", kMostThreshold, wanted), now,
+                  out);
+  }
+  if (!config_.threshold) {
+    return refuse(action, reason, "only trainer.sync = \"gaia\" has a threshold", now, out);
   }
   if (threshold() == wanted) return;
   config_.planned_threshold = wanted;
   record(action, reason, ActionOutcome::kApplied, now, out);
-  wire::Plan plan = plan_;
-  plan.version = last_version_.next();
-  take(plan, out);
+  plan_anew(out);
 }
 
 std::optional<double> Controller::threshold() const {

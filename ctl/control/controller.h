@@ -197,6 +197,9 @@ class Controller {
   void ask(MonoTime now, Effects& out);
   void apply_threshold(double threshold, const std::string& reason, MonoTime now, Effects& out);
   void apply_rate(double factor, const std::string& reason, MonoTime now, Effects& out);
+  void refuse(const Action& action, const std::string& reason, const std::string& why, MonoTime now,
+              Effects& out);
+  void plan_anew(Effects& out);
   void take(const wire::Plan& plan, Effects& out);
   void put_in_force();
   [[nodiscard]] wire::Plan plan_of_nobody() const;

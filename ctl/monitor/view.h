@@ -161,7 +161,6 @@ struct ClusterView {
   double learning_rate = 1;               // of the job's own; what AdjustLearningRate said last
   std::optional<double> threshold = {};   // of Gaia, in force or on its way; nothing: another sync
   std::optional<wire::Visit> visit = {};  // the newest one
-  std::uint64_t visits = 0;               // that this job daemon heard of
   std::string optimizer = {};             // of the job: "sgd", "adagrad", "adam", ...
   // How long a new place is waited for; nothing: longer than anybody can say, the
   // cluster is busy.

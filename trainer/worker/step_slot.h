@@ -44,8 +44,7 @@ struct StepSlot {
   bool leaving = false;          // all must stop together after the step
   bool all_well = true;          // false: this member cannot apply the step
   bool wants_hop = false;        // it wants its hop in the ring measured
-  // From the leader of a domain: its message in this step's exchange of updates, and with every
-  // element.
+  // From the leader of a domain: of this step's exchange of updates (UpdatesExchanged).
   std::uint64_t sent_bytes = 0;
   std::uint64_t dense_bytes = 0;
   VisitSums visit = {};  // if the step has one

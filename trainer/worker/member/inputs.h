@@ -99,7 +99,8 @@ struct StateHashed {
   bool replaced = false;  // it is that of rank 0, in place of this member's own
 };
 struct Mixed {};
-// Bytes of this domain's message to each other one, and of the same message with every element.
+// Bytes that this domain sent, by the number of others: of its messages, and of a copy that visits
+// one of them; and of the messages, if every element were in them.
 struct UpdatesExchanged {
   std::uint64_t sent_bytes = 0;
   std::uint64_t dense_bytes = 0;

@@ -13,6 +13,17 @@ from harness import ANTDT, await_true
 from slurm_case import SlurmCase, run_inside
 
 
+# An interactive shell that finds itself in the background stops, and `salloc` puts its command into the
+# foreground only after it was started, without a word to a command that has stopped by then. So the
+# shell begins once it is there.
+SHELL = """
+until read -r _ _ _ _ group _ _ foreground _ < /proc/$$/stat && [ "$group" = "$foreground" ]; do
+  sleep 0.01
+done
+exec bash --norc --noprofile
+"""
+
+
 class Prompt:
     """A shell in an allocation, on a terminal of its own."""
 
@@ -21,8 +32,7 @@ class Prompt:
         self.master, slave = pty.openpty()
         self.text = ""
         self.process = subprocess.Popen(
-            ["setsid", "--ctty", *cluster.as_user(test.login, "salloc", *options, "bash", "--norc",
-                                                  "--noprofile")],
+            ["setsid", "--ctty", *cluster.as_user(test.login, "salloc", *options, "sh", "-c", SHELL)],
             env=dict(cluster.user_env, PS1="ready> ", TERM="dumb"), stdin=slave, stdout=slave,
             stderr=slave)
         os.close(slave)

@@ -16,14 +16,20 @@ enum class SyncStrategy : std::uint8_t {
   // as kPsAsp, and each worker trains a dense replica of its own, whose centre the servers hold
   kShadowEasgd,
   kGaia,  // domains hold a replica each, and send one another what is significant of their updates
+  kHybrid,  // as kAllReduce, and the rows of embedding tables are on parameter servers
 };
 constexpr auto names_of(SyncStrategy) {
-  return names("allreduce", "ps-bsp", "ps-ssp", "ps-asp", "ds-sync", "shadow-easgd", "gaia");
+  return names("allreduce", "ps-bsp", "ps-ssp", "ps-asp", "ds-sync", "shadow-easgd", "gaia",
+               "hybrid");
 }
 
 [[nodiscard]] constexpr bool on_servers(SyncStrategy sync) {
   return sync != SyncStrategy::kAllReduce && sync != SyncStrategy::kDsSync &&
          sync != SyncStrategy::kGaia;
+}
+// Whether workers are members of a collective and agree on each step there.
+[[nodiscard]] constexpr bool in_collective(SyncStrategy sync) {
+  return !on_servers(sync) || sync == SyncStrategy::kHybrid;
 }
 
 }  // namespace antdt

@@ -95,8 +95,8 @@ const std::vector<Key>& job() {
       {"roles.server.count",
        kInteger,
        "0",
-       "parameter servers of the job, for sync = \"ps-bsp\", \"ps-ssp\", \"ps-asp\" and "
-       "\"shadow-easgd\"; 0: none",
+       "parameter servers of the job, for sync = \"ps-bsp\", \"ps-ssp\", \"ps-asp\", "
+       "\"shadow-easgd\" and \"hybrid\"; 0: none",
        {0, kModelSlices}},
       {"roles.server.replicas",
        kInteger,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/wire/message.h"
+#include "core/wire/ps_roster.h"
 
 namespace antdt::wire {
 
@@ -274,9 +275,14 @@ struct Plan {
 struct Settle {
   Step step;
   Plan plan;
+  // Where embedding rows are on servers: these, and the generation of their group.
+  std::optional<PsRoster> servers = {};
+  Generation group = {};
   ANTDT_MESSAGE("settle") {
     v("step", m.step);
     v("plan", m.plan);
+    v("servers", m.servers);
+    v("group", m.group);
   }
 };
 

@@ -12,6 +12,7 @@
 
 #include "core/sync_strategy.h"
 #include "core/wire/message.h"
+#include "core/wire/ps_roster.h"
 #include "core/wire/training_messages.h"
 
 namespace antdt::wire {
@@ -102,6 +103,47 @@ struct PsPush {
   ANTDT_MESSAGE("ps-push") {
     v("number", m.number);
     v("version", m.version);
+    v("rows", m.rows);
+  }
+};
+// What a member of a collective knows when it asks a server (sync = "hybrid";
+// docs/synchronisation/hybrid.md).
+struct PsConcluded {
+  Generation generation;      // of the members, settled
+  std::uint32_t members = 0;  // of that generation
+  Step step;                  // the last step that was concluded
+  double weight = 0;          // what its gradients are divided by; 0: it changed nothing
+  double rate = 1;            // factor of the learning rates in that step
+  std::uint64_t cut = 0;      // the checkpoint that members agreed on after that step; 0: none
+  std::string directory;      // of that checkpoint's slices, below the run's
+  ANTDT_PART {
+    v("generation", m.generation);
+    v("members", m.members);
+    v("step", m.step);
+    v("weight", m.weight);
+    v("rate", m.rate);
+    v("cut", m.cut);
+    v("directory", m.directory);
+  }
+};
+// Answered by PsPulled with the rows as they are after that step.
+struct PsStepPull {
+  PsConcluded concluded;
+  std::vector<PsRows> rows;  // keys only
+  ANTDT_MESSAGE("ps-step-pull") {
+    v("concluded", m.concluded);
+    v("rows", m.rows);
+  }
+};
+// The part of the member of this rank of the step after that one, perhaps without rows. Answered by
+// PsStaged.
+struct PsStepPush {
+  PsConcluded concluded;
+  std::uint32_t rank = 0;
+  std::vector<PsRows> rows;  // gradients, summed over the member's samples
+  ANTDT_MESSAGE("ps-step-push") {
+    v("concluded", m.concluded);
+    v("rank", m.rank);
     v("rows", m.rows);
   }
 };
@@ -322,29 +364,6 @@ struct PsServing {
     v("backed", m.backed);
   }
 };
-// Job daemon to a worker: the servers of its generation. A PhaseStart follows the first one. When
-// processes of servers were replaced, it is sent again with a higher number.
-struct PsRoster {
-  std::vector<std::string> servers;  // end points, by index, as in PsServe
-  SyncStrategy sync = SyncStrategy::kPsBsp;
-  std::uint64_t staleness = 0;         // with ps-ssp
-  std::vector<std::string> keys = {};  // public keys of the servers, by index
-  // By index, for a server of two processes: its backup, which answers when the primary is lost.
-  // Empty: it has none.
-  std::vector<std::string> others = {};
-  std::vector<std::string> other_keys = {};
-  std::uint64_t number = 0;  // as in PsServe
-  ANTDT_MESSAGE("ps-roster") {
-    v("servers", m.servers);
-    v("sync", m.sync);
-    v("staleness", m.staleness);
-    v("keys", m.keys);
-    v("others", m.others);
-    v("other_keys", m.other_keys);
-    v("number", m.number);
-  }
-};
-
 // Primary to backup of one server: event `number` of those that change it, counted from 1 over the
 // whole life of the pair. `kind` and `body`: the message, or the result of a file operation
 // (trainer/ps/replica/copied.h); `from` and `seq`: the request. Repeated until PsTaken answers it.
@@ -438,6 +457,10 @@ struct PsStats {
   }
 };
 
+// Where the servers of that generation put checkpoint `number`, below the run's directory.
+[[nodiscard]] inline std::string slices_directory(std::uint64_t number, Generation group) {
+  return fmt::format("checkpoints/.tmp-{}-g{}", number, group);
+}
 // Job daemon to every server: make checkpoint `number` (1, 2, ...) in a directory below the run's,
 // which the servers make. Their homes decide at which moment. Answered by PsSaved once this server
 // has written its slices; a repeated order is answered again.

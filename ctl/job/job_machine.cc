@@ -149,8 +149,12 @@ void JobMachine::take(Item& item, Work& work) {
                    add_effects(std::move(effects), agenda_);
                  },
                  [&](lifecycle::Effect& e) { p.life_orders.carry_out(e, work); },
-                 [&](membership::Effect& e) { p.ring.carry_out(e, work); },
-                 [&](servers::Effect& e) { p.servers_group.carry_out(e, work); },
+                 [&](membership::Effect& e) {
+                   p.is_hybrid() ? p.hybrid.carry_out(e, work) : p.ring.carry_out(e, work);
+                 },
+                 [&](servers::Effect& e) {
+                   p.is_hybrid() ? p.hybrid.carry_out(e, work) : p.servers_group.carry_out(e, work);
+                 },
                  [&](control::Effect& e) { p.controlling.carry_out(e, work); },
                  [&](shard_server::ledger::Effect& e) { p.records.carry_out(e, work); },
                  [&](FollowUp& e) { take(e, work); },

@@ -11,10 +11,12 @@ namespace {
 // Whether the loss of a server leaves the rows of the others as they are. With a barrier all
 // servers have the same steps, so all go back together.
 bool others_keep_rows(const JobSpec& spec) {
-  return spec.delivery != Delivery::kExactlyOnce && spec.sync != SyncStrategy::kPsBsp;
+  return spec.delivery != Delivery::kExactlyOnce && spec.sync != SyncStrategy::kPsBsp &&
+         spec.sync != SyncStrategy::kHybrid;
 }
 
-Group& group_of(const JobSpec& spec, RingGroup& ring, ServersGroup& servers) {
+Group& group_of(const JobSpec& spec, RingGroup& ring, HybridGroup& hybrid, ServersGroup& servers) {
+  if (spec.sync == SyncStrategy::kHybrid) return hybrid;
   if (spec.servers > 0) return servers;
   return ring;
 }
@@ -31,15 +33,16 @@ Parts::Parts(JobMachineConfig the_config, std::unique_ptr<Solution> solution,
       controller(config.control, std::move(solution)),
       vitals(config.hang_after),
       devices(config.devices),
-      series(config.spec.servers > 0),
+      series(!in_collective(config.spec.sync)),
       history(config.spec.external),
       past(std::move(the_past)),
       records(*this, std::move(ledger), std::move(accounts)),
       suspicions(*this),
       members(*this),
       ring(*this),
+      hybrid(*this, ring),
       servers_group(*this),
-      group(group_of(config.spec, ring, servers_group)),
+      group(group_of(config.spec, ring, hybrid, servers_group)),
       phases(*this),
       checkpoints(*this),
       restoring(*this),

@@ -12,6 +12,7 @@
 #include "core/ids.h"
 #include "ctl/control/controller.h"
 #include "ctl/job/group/group.h"
+#include "ctl/job/group/hybrid_group.h"
 #include "ctl/job/group/members.h"
 #include "ctl/job/group/ring_group.h"
 #include "ctl/job/group/servers_group.h"
@@ -70,6 +71,8 @@ struct Parts {
   [[nodiscard]] JobImage image() const;
   // Writes everything that has become past, once each.
   void persist_past(Work& work);
+  // Whether its workers are members of a collective, and its rows are on servers.
+  [[nodiscard]] bool is_hybrid() const { return config.spec.sync == SyncStrategy::kHybrid; }
   // Whether the job trains, so that there is something to control.
   [[nodiscard]] bool trains() const;
 
@@ -102,8 +105,9 @@ struct Parts {
   Suspicions suspicions;
   Members members;
   RingGroup ring;
+  HybridGroup hybrid;
   ServersGroup servers_group;
-  Group& group;  // a ring or servers, whichever the job trains with
+  Group& group;  // that with which the job trains
   PhaseOrders phases;
   Checkpoints checkpoints;
   Restoring restoring;

@@ -140,6 +140,11 @@ Status Possible::check(const RestartRequested& e) const {
         life_.image.servers_wanted > 0 ? life_.image.servers_wanted : life_.servers(),
         e.member.worker);
   }
+  if (worker->is_server() && life_.spec.sync == SyncStrategy::kHybrid) {
+    return antdt::fail(ErrorKind::kUsage,
+                       "servers of a job with sync = \"hybrid\" cannot be moved: stop the job and "
+                       "resume it");
+  }
   if (worker->is_server() && life_.spec.server_replicas < 2) return check_move(*worker);
   if (life_.is_gang()) {
     return antdt::fail(ErrorKind::kRefused,
@@ -204,6 +209,11 @@ Status Possible::check(const ServerCountRequested& e) const {
     return antdt::fail(ErrorKind::kUsage,
                        "this job has no parameter servers, its workers hold the model: antdt "
                        "resize JOB N changes how many these are");
+  }
+  if (life_.spec.sync == SyncStrategy::kHybrid) {
+    return antdt::fail(ErrorKind::kUsage,
+                       "the number of servers of a job with sync = \"hybrid\" does not change "
+                       "while it runs: stop it, change roles.server.count and resume it");
   }
   if (e.count == 0 || e.count > kModelSlices) {
     return antdt::fail(ErrorKind::kUsage,

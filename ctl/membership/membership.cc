@@ -259,6 +259,23 @@ void Membership::on(const CollectiveStuck& e, Effects& out) {
   gather(State::kGathering);
 }
 
+// From: any. To: kGathering, until training begins again.
+void Membership::on(const StateLost& e, Effects& out) {
+  state_lost_ = true;
+  if (!gathering()) {
+    out.emplace_back(ReportBroken{generation_, e.reason});
+    abort_others({}, e.reason, out);
+    return gather(State::kGathering);
+  }
+  if (state_ == State::kGathering) return;
+  std::vector<Member> inside;
+  for (const ExpectedMember& m : members_.all()) {
+    if (!joined_.contains(m.member) && expected_.contains(m.member)) inside.push_back(m.member);
+  }
+  out.emplace_back(SendAbort{generation_, std::move(inside), e.reason});
+  state_ = State::kGathering;
+}
+
 void Membership::on(const TrainingBegun& e, Effects& out) {
   lineage_ = e.lineage;
   restore_ = e.restore;

@@ -22,10 +22,10 @@
 // generation is settled when all are ready at the same step with the same hash (agreement.h). If a
 // member is lost before that, a new generation is formed from those that are left, and the base
 // stays. Nobody rolls back while one member holds the state. When none does, RestoreState asks for
-// a checkpoint, and TrainingBegun starts a new lineage from it. One member reads it (Form says
-// which: checkpoint_reader.h), and the others receive it like another member's state. If that
-// member cannot read it, or dies while it reads, the next formation names another one, on another
-// host if possible.
+// a checkpoint (StateLost says that one is asked for already), and TrainingBegun starts a new
+// lineage from it. One member reads it (Form says which: checkpoint_reader.h), and the others
+// receive it like another member's state. If that member cannot read it, or dies while it reads,
+// the next formation names another one, on another host if possible.
 //
 // A value without I/O: step() takes what happened and appends what to do. Durable is image(): the
 // job journals it when PersistGeneration or SettleGeneration is among the effects, before anything
@@ -91,6 +91,7 @@ class Membership {
   void on(const ReadyArrived& e, Effects& out);
   void on(const MemberGone& e, Effects& out);
   void on(const CollectiveStuck& e, Effects& out);
+  void on(const StateLost& e, Effects& out);
   void on(const TrainingBegun& e, Effects& out);
   void on(const StateMoved& e, Effects& out);
   void on(const TimePassed& e, Effects& out);

@@ -72,6 +72,11 @@ struct MemberGone {
 struct CollectiveStuck {
   std::string reason;
 };
+// What members hold is of no use any more, because what belongs to it is lost. Nothing is formed
+// before TrainingBegun.
+struct StateLost {
+  std::string reason;
+};
 // Training begins from a checkpoint, or from the seeded start (empty `restore`).
 struct TrainingBegun {
   Lineage lineage;
@@ -82,7 +87,7 @@ struct TrainingBegun {
 struct StateMoved {};
 struct TimePassed {};
 using Input = std::variant<MembersExpected, MemberJoined, AddressArrived, ReadyArrived, MemberGone,
-                           CollectiveStuck, TrainingBegun, StateMoved, TimePassed>;
+                           CollectiveStuck, StateLost, TrainingBegun, StateMoved, TimePassed>;
 
 // --------------------------------------------------------------------- effects
 

@@ -20,7 +20,7 @@ bool GroupCut::is_due(MonoTime now) const {
 }
 
 wire::PsCut GroupCut::order_in(Generation generation) const {
-  return {cut_->number, fmt::format("checkpoints/.tmp-{}-g{}", cut_->number, generation)};
+  return {cut_->number, wire::slices_directory(cut_->number, generation)};
 }
 
 // From: said. To: said; written, with the last part; given up, if the server could not write.

@@ -48,6 +48,10 @@ struct RestoreChosen {
   std::string restore;        // empty: the seeded start
   std::uint64_t version = 0;  // number of updates that the checkpoint contains
 };
+// What the servers hold is of no use any more, because what belongs to it is lost.
+struct RowsVoid {
+  std::string reason;
+};
 struct CutOrdered {
   std::uint64_t number = 0;  // greater than every earlier one
   bool last = false;         // nothing is applied after it
@@ -69,7 +73,7 @@ struct RestoreAdvanced {};
 struct TimePassed {};
 
 using Input = std::variant<ProcessesExpected, GroupJoinRequested, ServeAnswered, SlicesSaved,
-                           GroupMemberLost, RestoreChosen, CutOrdered, GroupResized,
+                           GroupMemberLost, RestoreChosen, RowsVoid, CutOrdered, GroupResized,
                            ResizeAbandoned, TermsSet, RestoreAdvanced, TimePassed>;
 
 // ------------------------------------------------------------------------ effects

@@ -150,6 +150,14 @@ void ServerGroup::on(const RestoreChosen& e, Effects& out) {
   form_if_complete(out);
 }
 
+// From: any. To: kGathering; the next group begins with a checkpoint.
+void ServerGroup::on(const RowsVoid& e, Effects& out) {
+  if (state_ != State::kGathering) dissolve(e.reason, out);
+  rows_.lose();
+  out.emplace_back(PersistGroup{});
+  form_if_complete(out);
+}
+
 void ServerGroup::on(const GroupMemberLost& e, Effects& out) {
   roll_.lose(e.member);
   if (e.member.worker.role == 's') return lose_server(e, out);

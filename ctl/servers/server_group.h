@@ -97,6 +97,7 @@ class ServerGroup {
   void on(const SlicesSaved& e, Effects& out);
   void on(const GroupMemberLost& e, Effects& out);
   void on(const RestoreChosen& e, Effects& out);
+  void on(const RowsVoid& e, Effects& out);
   void on(const CutOrdered& e, Effects& out);
   void on(const GroupResized& e, Effects& out);
   void on(const ResizeAbandoned& e, Effects& out);

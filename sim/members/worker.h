@@ -45,6 +45,8 @@ class Worker final : public MachineProgram<worker::MemberMachine, worker::Input,
   [[nodiscard]] Answer perform_one(worker::Effect& effect) override;
   void rests() override;
 
+  [[nodiscard]] Answer perform(const worker::UseServers&) { return {}; }
+  [[nodiscard]] Answer perform(const worker::StagePart&) { return worker::PartStaged{}; }
   [[nodiscard]] Answer perform(worker::Send& effect);
   [[nodiscard]] Answer perform(const worker::SpendTime& effect);
   [[nodiscard]] Answer perform(const worker::StartReading& effect);

@@ -17,7 +17,8 @@
 namespace antdt::sim {
 
 using PsAsk = std::variant<wire::PsOpen, wire::PsPut, wire::PsPull, wire::PsPush, wire::PsCommit,
-                           wire::PsIdle, wire::PsDecision, wire::PsCopied, wire::PsImage>;
+                           wire::PsIdle, wire::PsDecision, wire::PsCopied, wire::PsImage,
+                           wire::PsStepPull, wire::PsStepPush>;
 using PsReply =
     std::variant<wire::PsOpened, wire::PsPulled, wire::PsStaged, wire::PsIdled, wire::Done,
                  wire::Refused, wire::PsDecided, wire::PsApplied, wire::PsTaken>;

@@ -30,7 +30,10 @@ trainer::Instrument tally() {
 }
 
 trainer::Instrument tally3() {
-  return {[](const From&) -> Result<std::unique_ptr<trainer::Engine>> {
+  return {[](const From& from) -> Result<std::unique_ptr<trainer::Engine>> {
+            if (from.config.sync == SyncStrategy::kHybrid) {
+              return trainer::make_hosted_tally_engine(from.shape, poison());
+            }
             return fail(ErrorKind::kUsage, "trainer.model 'tally3' is for parameter servers");
           },
           [](const From& from) { return trainer::make_tally_ps_model(from.shape, 3, poison()); }};

@@ -166,13 +166,18 @@ Result<std::unique_ptr<Engine>> Maker::engine(const data::DataShape& shape, cons
                                               const DeviceChoice& device) {
   if (const Instrument* instead = instrument()) return instead->engine({config_, shape, pace});
   set_compute_threads({config_.threads, config_.threads});
-  const kit::Context from = context(shape);
+  const bool rows_are_served = config_.sync == SyncStrategy::kHybrid;
+  const kit::Context from = context(rows_are_served ? without_rows(shape) : shape);
   Training training;
   ANTDT_TRY(training.model, model(from));
   ANTDT_TRY(training.metric, metric(from));
   ANTDT_TRY(training.schedule, schedule(from));
   ANTDT_TRY(training.table, table_gradients(config_.embedding_gradients));
   training.threads = config_.threads;
+  if (rows_are_served) {
+    return make_served_engine(config_, shape, std::move(training),
+                              [&](std::size_t floats) { return optimizer(from, floats); });
+  }
   if (!device.is_plain()) {
     const OptimizerOptions options{config_.optimizer, config_.learning_rate, config_.momentum,
                                    config_.weight_decay};
@@ -216,7 +221,7 @@ Status check_job(const Registry& registry, const std::string& config_json) {
     const data::DataShape& shape = train.reader->shape();
     // Workers may have a device where this process has none.
     ANTDT_RETURN_IF_ERROR(choose_device(maker->config(), WorkerId{}, 1));
-    if (on_servers(maker->config().sync)) {
+    if (!in_collective(maker->config().sync)) {
       ANTDT_RETURN_IF_ERROR(maker->served(shape, {}));
     } else {
       ANTDT_RETURN_IF_ERROR(maker->engine(shape, {}));

@@ -9,6 +9,7 @@
 #include "trainer/emulated/pace.h"
 #include "trainer/kit/maker.h"
 #include "trainer/loop/collective_options.h"
+#include "trainer/loop/linked_rows.h"
 #include "trainer/loop/member_driver.h"
 #include "trainer/loop/own_device.h"
 #include "trainer/loop/ps_driver.h"
@@ -116,6 +117,16 @@ Result<int> work_in_a_collective(const Worker& worker) {
       return link->delay(bytes);
     };
   }
+  transport::Context context;
+  std::optional<trainer::LinkedRows> rows;
+  if (engine->hosted_rows() != nullptr) {
+    trainer::LinkedRows::Parts of_rows{worker.client.member(), worker.config.seed};
+    ANTDT_TRY(of_rows.keys, transport::make_key_pair(to_string(worker.client.member().worker)));
+    of_rows.send_delay = [link = injected.link()](std::size_t bytes) { return link->delay(bytes); };
+    parts.key = of_rows.keys.public_z85;
+    rows.emplace(context, std::move(of_rows));
+    parts.rows = &*rows;
+  }
   trainer::MemberDriver member({worker.clock, worker.client, *engine, prefetcher, worker.account,
                                 injected, guard, worker.stop},
                                std::move(parts));
@@ -159,8 +170,8 @@ Result<int> work(client::Client& client, trainer::TimeAccount& account, const Cl
   ANTDT_TRY(worker.train, maker->open(data::Split::kTrain));
   ANTDT_TRY(worker.eval, maker->open(data::Split::kEval));
   if (!worker.train.reader) return fail(ErrorKind::kUsage, "the training data has no records");
-  const bool has_servers = on_servers(worker.config.sync);
-  return has_servers ? work_with_servers(worker) : work_in_a_collective(worker);
+  const bool is_member = in_collective(worker.config.sync);
+  return is_member ? work_in_a_collective(worker) : work_with_servers(worker);
 }
 
 }  // namespace antdt

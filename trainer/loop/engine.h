@@ -18,6 +18,7 @@
 #include "trainer/collective/collective.h"
 #include "trainer/data/dataset.h"
 #include "trainer/loop/domains/domain_links.h"
+#include "trainer/loop/hosted_rows.h"
 #include "trainer/worker/step_slot.h"
 
 namespace antdt::trainer {
@@ -131,6 +132,9 @@ class Engine {
   }
   // What was sent to other domains so far.
   [[nodiscard]] virtual wire::UpdateSums update_sums() const { return {}; }
+
+  // The rows of this engine that are on servers; null: it keeps all of its model.
+  [[nodiscard]] virtual HostedRows* hosted_rows() { return nullptr; }
 
   [[nodiscard]] virtual Result<wire::EvalPartial> evaluate(const data::Examples& batch) = 0;
 

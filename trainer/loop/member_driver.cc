@@ -35,11 +35,13 @@ worker::WorkerConfig config_of(const Tools& tools, const MemberDriver::Parts& pa
   config.join.data = parts.data;
   config.join.device = parts.device;
   config.join.settles_differences = true;
+  config.join.key = parts.key;
   config.has_train_data = parts.train != nullptr;
   config.has_eval_data = parts.eval != nullptr;
   config.eval_batch = parts.eval_batch;
   config.begins_alike = parts.begins_alike;
   config.exchange = parts.exchange;
+  config.stages_rows = parts.rows != nullptr;
   if (parts.sharing) config.sharing = parts.sharing->rules;
   return config;
 }
@@ -155,6 +157,7 @@ void MemberDriver::perform(const worker::LeaveCollective& effect) {
              tools_.client.member().worker, effect.why);
   }
   tools_.guard.release();
+  if (parts_.rows != nullptr) parts_.rows->leave();
   share_link_.reset();
   groups_.clear();
   collective_.reset();
@@ -285,6 +288,17 @@ Input MemberDriver::perform(const worker::HashState& effect) {
 // should wait for it.
 void MemberDriver::perform(worker::Save& effect) {
   const bool is_told = effect.kind == worker::Save::Kind::kOrdered;
+  if (parts_.rows != nullptr) {
+    effect.about.directory =
+        tools_.client.run_dir() + "/" + parts_.rows->directory_of(effect.about.number);
+    // After an ordered checkpoint, the next part says it; after the last step there is none.
+    const Status concluded_it =
+        is_told ? Status() : parts_.rows->conclude(*tools_.engine.hosted_rows(), concluded());
+    if (!concluded_it) {
+      effect.about.error = concluded_it.error().message;
+      return saves_.put(std::move(effect.about));
+    }
+  }
   writer_.begin(tools_.engine, std::move(effect.about),
                 [this, is_told](wire::CheckpointWritten written) {
                   if (is_told) tools_.client.checkpoint_written(written);
@@ -375,10 +389,14 @@ void MemberDriver::perform(const worker::BeginStep& effect) {
   tools_.engine.begin_step(*members);
 }
 
-void MemberDriver::perform(const worker::DropStep&) { tools_.engine.discard(); }
+void MemberDriver::perform(const worker::DropStep&) {
+  if (parts_.rows != nullptr) parts_.rows->drop();
+  tools_.engine.discard();
+}
 
 void MemberDriver::perform(const worker::AbandonStep&) {
   collective_->abort();
+  if (parts_.rows != nullptr) parts_.rows->drop();
   static_cast<void>(tools_.engine.finish_reduction());
 }
 
@@ -393,10 +411,60 @@ Input MemberDriver::perform(const worker::ComputeMicroBatch& effect) {
   const MonoTime got = tools_.clock.now();
   done.data = got - began;
   if (!has_data) return done;
+  const Status pulled = pull(batch->examples);
+  if (!pulled) return worker::group_failed(pulled.error());
   tools_.account.enter(TimeUse::kCompute);
   const Status computed = compute(batch->examples, effect.last, effect.step, done);
   if (!computed) return worker::WorkFailed{computed.error()};
   return done;
+}
+
+// ------------------------------------------------------------------- rows on servers
+
+void MemberDriver::perform(const worker::UseServers& effect) {
+  ANTDT_CHECK(parts_.rows != nullptr, "generation {} has servers, and this member no rows there",
+              machine_.generation());
+  auto link = parts_.rows->use(effect.group, effect.servers);
+  // What is wrong with it is said by the first pull.
+  if (link) abort_together(std::move(*link));
+}
+
+// The end of the generation ends what waits for servers as well as what waits for members.
+void MemberDriver::abort_together(std::shared_ptr<StepRows::Link> link) {
+  struct Both {
+    std::shared_ptr<Collective> collective;
+    std::shared_ptr<StepRows::Link> link;
+    void abort() {
+      collective->abort();
+      link->abort();
+    }
+  };
+  tools_.guard.hold(std::make_shared<Both>(collective_, std::move(link)));
+}
+
+wire::PsConcluded MemberDriver::concluded() const {
+  const worker::TrainingState& training = machine_.training();
+  return {machine_.generation(),
+          collective_->size(),
+          training.step,
+          training.weight,
+          training.rate,
+          training.cut,
+          {}};
+}
+
+Status MemberDriver::pull(const data::Examples& examples) {
+  HostedRows* const rows = tools_.engine.hosted_rows();
+  if (rows == nullptr) return {};
+  const Timed waiting(tools_.account, TimeUse::kCollectiveWait);
+  return parts_.rows->pull(*rows, examples, concluded());
+}
+
+Input MemberDriver::perform(const worker::StagePart&) {
+  const Status staged =
+      parts_.rows->stage(*tools_.engine.hosted_rows(), concluded(), collective_->rank());
+  if (!staged) return worker::group_failed(staged.error());
+  return worker::PartStaged{};
 }
 
 Status MemberDriver::compute(const data::Examples& examples, bool last, Step step,
@@ -404,6 +472,7 @@ Status MemberDriver::compute(const data::Examples& examples, bool last, Step ste
   const MonoTime began = tools_.clock.now();
   done.records = static_cast<std::uint32_t>(examples.count);
   ANTDT_TRY(const auto sums, tools_.engine.compute(examples, last));
+  if (parts_.rows != nullptr) parts_.rows->add(tools_.engine.hosted_rows()->gradients());
   const MonoTime computed = tools_.clock.now();
   tools_.injected.after_compute(began, step.value, done.records);
   const MonoTime now = tools_.clock.now();
@@ -473,6 +542,9 @@ Input MemberDriver::perform(const worker::EvaluateBatch& effect) {
   worker::BatchEvaluated done;
   done.status = batch->status;
   if (batch->status != client::TakeStatus::kData) return done;
+  // Whatever became of the servers: the others evaluate with them as well.
+  const Status pulled = pull(batch->examples);
+  if (!pulled) return worker::WorkFailed{{ErrorKind::kAborted, pulled.error().message}};
   tools_.account.enter(TimeUse::kCompute);
   auto partial = tools_.engine.evaluate(batch->examples);
   if (!partial) return worker::WorkFailed{partial.error()};

@@ -20,6 +20,7 @@
 #include "trainer/loop/sharing/share_link.h"
 #include "trainer/loop/state/checkpoint_writer.h"
 #include "trainer/loop/state/saves.h"
+#include "trainer/loop/step_rows.h"
 #include "trainer/loop/tools.h"
 #include "trainer/worker/member/member_machine.h"
 
@@ -44,6 +45,9 @@ class MemberDriver {
     // for the records that this member computes of others.
     std::optional<ShareLinkOptions> sharing = {};
     data::RecordReader* shared = nullptr;
+    std::string key;  // this process's public key, for servers that are reached over tcp
+    // If the engine's rows are on servers: how this member reaches these. Must outlive the driver.
+    StepRows* rows = nullptr;
   };
   MemberDriver(Tools tools, Parts parts);
 
@@ -65,6 +69,7 @@ class MemberDriver {
   // one.
   [[nodiscard]] std::optional<worker::Input> perform_all();
 
+  void perform(const worker::UseServers& effect);
   void perform(worker::Send& effect);
   void perform(const worker::SpendTime& effect);
   void perform(const worker::LeaveCollective& effect);
@@ -94,6 +99,7 @@ class MemberDriver {
   [[nodiscard]] worker::Input perform(const worker::AskForRun& effect);
   [[nodiscard]] worker::Input perform(const worker::Reduce& effect);
   [[nodiscard]] worker::Input perform(const worker::AwaitSkipsTold& effect);
+  [[nodiscard]] worker::Input perform(const worker::StagePart& effect);
   [[nodiscard]] worker::Input perform(const worker::GatherSlots& effect);
   [[nodiscard]] worker::Input perform(const worker::Apply& effect);
   [[nodiscard]] worker::Input perform(const worker::TakePlan& effect);
@@ -101,6 +107,10 @@ class MemberDriver {
   [[nodiscard]] worker::Input perform(const worker::AwaitRecords& effect);
   [[nodiscard]] worker::Input perform(const worker::EvaluateBatch& effect);
 
+  // The rows of `examples`, if they are on servers.
+  [[nodiscard]] Status pull(const data::Examples& examples);
+  [[nodiscard]] wire::PsConcluded concluded() const;
+  void abort_together(std::shared_ptr<StepRows::Link> link);
   // Adds the gradient of `examples`, and writes into `done` what came of it.
   [[nodiscard]] Status compute(const data::Examples& examples, bool last, Step step,
                                worker::MicroBatchComputed& done);

@@ -20,9 +20,11 @@ namespace antdt::ps {
   return slice % static_cast<std::uint32_t>(servers);
 }
 
-// How many servers decide; these are the first ones. With a barrier it is one for all.
+// How many servers decide; these are the first ones. With a barrier it is one for all, and where
+// members decide, one says which of them have left.
 [[nodiscard]] constexpr std::uint32_t homes_of(Consistency consistency, std::size_t servers) {
-  return consistency == Consistency::kBarrier ? 1 : static_cast<std::uint32_t>(servers);
+  const bool one = consistency == Consistency::kBarrier || consistency == Consistency::kSteps;
+  return one ? 1 : static_cast<std::uint32_t>(servers);
 }
 
 // The server that decides for this worker.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/overloaded.h"
 #include "core/wire/envelope.h"
 #include "trainer/ps/rows/rows.h"
 
@@ -11,6 +12,12 @@ namespace {
 
 wire::Refused invalid(std::string reason) {
   return {wire::RefusalCode::kInvalid, std::move(reason)};
+}
+
+constexpr const char* kFollows = "these servers follow the steps of a collective";
+
+steps::Concluded concluded_in(const wire::PsConcluded& m) {
+  return {m.generation, m.members, m.step, m.weight, m.rate, m.cut, m.directory};
 }
 
 Result<TableSpec::Init> parse_init(const std::string& name) {
@@ -181,16 +188,17 @@ bool Server::may_pull(std::uint64_t clock) const {
       return std::ranges::all_of(
           workers_, [&](const auto& w) { return w.second.idle || w.second.applied >= clock; });
     case Consistency::kUnbounded:
+    case Consistency::kSteps:
       return true;
   }
   return true;
 }
 
-ServerReply Server::pulled(const wire::PsPull& pull) {
+ServerReply Server::pulled(const std::vector<wire::PsRows>& wanted) {
   wire::PsPulled reply;
   reply.version = version_;
   reply.clock = slowest();
-  for (const wire::PsRows& rows : pull.rows) {
+  for (const wire::PsRows& rows : wanted) {
     if (rows.table >= store_->tables().size()) {
       return invalid(fmt::format("table {} of {}", rows.table, store_->tables().size()));
     }
@@ -205,8 +213,9 @@ ServerReply Server::pulled(const wire::PsPull& pull) {
 
 void Server::on(const Asker& from, const wire::PsPull& m, std::vector<ReplyTo>& replies) {
   if (worker_of(from, replies) == nullptr) return;
+  if (consistency_ == Consistency::kSteps) return replies.push_back({from, invalid(kFollows)});
   if (may_pull(m.clock)) {
-    replies.push_back({from, pulled(m)});
+    replies.push_back({from, pulled(m.rows)});
     return;
   }
   // Only one pull of a worker waits; a repeated one replaces the one before.
@@ -217,7 +226,7 @@ void Server::on(const Asker& from, const wire::PsPull& m, std::vector<ReplyTo>& 
 void Server::answer_waiting(std::vector<ReplyTo>& replies) {
   std::erase_if(waiting_, [&](const Waiting& w) {
     if (!may_pull(w.pull.clock)) return false;
-    replies.push_back({w.from, pulled(w.pull)});
+    replies.push_back({w.from, pulled(w.pull.rows)});
     return true;
   });
   std::erase_if(waiting_idle_, [&](const WaitingIdle& w) {
@@ -232,6 +241,7 @@ void Server::answer_waiting(std::vector<ReplyTo>& replies) {
 void Server::on(const Asker& from, const wire::PsPush& m, std::vector<ReplyTo>& replies) {
   Worker* worker = worker_of(from, replies);
   if (worker == nullptr) return;
+  if (consistency_ == Consistency::kSteps) return replies.push_back({from, invalid(kFollows)});
   const bool closed = consistency_ == Consistency::kBarrier && m.version < version_;
   if (closed || m.number <= worker->applied) {
     replies.push_back({from, wire::PsStaged{m.number, closed ? wire::PsStaging::kLate
@@ -269,6 +279,47 @@ void Server::on(const Asker& from, const wire::PsIdle& m, std::vector<ReplyTo>& 
   std::erase_if(waiting_idle_, [&](const auto& w) { return w.from.member == from.member; });
   waiting_idle_.push_back({from, m.version, decided});
   answer_waiting(replies);
+}
+
+// ----------------------------------------------------------------------- steps
+
+void Server::on(const Asker& from, const wire::PsStepPull& m, std::vector<ReplyTo>& replies) {
+  if (worker_of(from, replies) == nullptr) return;
+  follow_steps(from, steps::RowsWanted{concluded_in(m.concluded)}, m.rows, replies);
+}
+
+void Server::on(const Asker& from, const wire::PsStepPush& m, std::vector<ReplyTo>& replies) {
+  if (worker_of(from, replies) == nullptr) return;
+  auto parts = parts_of(m.rows);
+  if (!parts) return replies.push_back({from, invalid(parts.error().message)});
+  follow_steps(from, steps::PartArrived{concluded_in(m.concluded), m.rank, std::move(*parts)}, {},
+               replies);
+}
+
+// The step that a part is of is the one behind what its sender has concluded.
+void Server::follow_steps(const Asker& from, const steps::Input& input,
+                          const std::vector<wire::PsRows>& wanted, std::vector<ReplyTo>& replies) {
+  if (consistency_ != Consistency::kSteps) {
+    return replies.push_back({from, invalid("these servers decide about steps themselves")});
+  }
+  StepServer::Outcome outcome = steps_.take(input, *store_);
+  version_ = steps_.steps().after().value;
+  if (outcome.cut) due_ = Cut{outcome.cut->number, std::move(outcome.cut->directory)};
+  const Overloaded answer{
+      [&](const StepServer::Current&) {
+        replies.push_back({from, pulled(wanted)});
+      },
+      [&](const StepServer::Staged&) {
+        replies.push_back({from, wire::PsStaged{version_ + 1, wire::PsStaging::kStaged}});
+      },
+      [&](steps::RefuseStale& e) {
+        replies.push_back({from, wire::Refused{wire::RefusalCode::kStale, std::move(e.why)}});
+      },
+      [&](steps::RefuseUnfit& e) {
+        replies.push_back({from, invalid(std::move(e.why))});
+      },
+  };
+  std::visit(answer, outcome.answer);
 }
 
 // ------------------------------------------------------------------- decisions

@@ -33,6 +33,7 @@
 #include "trainer/ps/replica/node_image.h"
 #include "trainer/ps/rows/gradient_merge.h"
 #include "trainer/ps/rows/store.h"
+#include "trainer/ps/steps/step_server.h"
 
 namespace antdt::ps {
 
@@ -40,6 +41,7 @@ enum class Consistency {
   kBarrier,    // ps-bsp: a step is one decision of one home, and pulls wait for it
   kBounded,    // ps-ssp: a pull waits until nobody is more than `staleness` pushes behind
   kUnbounded,  // ps-asp, shadow-easgd
+  kSteps,      // hybrid: the members of a collective decide, and rows follow their steps
 };
 
 // The sender of a request, by which the shell can answer it.
@@ -61,7 +63,11 @@ class Server {
   // `version`: how many updates were applied before, if a group goes on from a checkpoint; then its
   // rows are put into store() when the first worker opens it. `homes`: how many servers decide.
   explicit Server(Consistency consistency, std::uint64_t version = 0, std::uint32_t homes = 1)
-      : consistency_(consistency), home_count_(homes), first_version_(version), version_(version) {}
+      : consistency_(consistency),
+        home_count_(homes),
+        first_version_(version),
+        version_(version),
+        steps_(Step{version}) {}
 
   // Adds workers. A worker is removed by a decision of its home (PsDecision::left), because until
   // then a decision about its pushes may be on its way. A worker that has left never comes back.
@@ -70,6 +76,8 @@ class Server {
   void on(const Asker& from, const wire::PsPut& m, std::vector<ReplyTo>& replies);
   void on(const Asker& from, const wire::PsPull& m, std::vector<ReplyTo>& replies);
   void on(const Asker& from, const wire::PsPush& m, std::vector<ReplyTo>& replies);
+  void on(const Asker& from, const wire::PsStepPull& m, std::vector<ReplyTo>& replies);
+  void on(const Asker& from, const wire::PsStepPush& m, std::vector<ReplyTo>& replies);
   // `decided`: how many decisions this server has made as a home (PsIdled).
   void on(const Asker& from, const wire::PsIdle& m, std::vector<ReplyTo>& replies,
           std::uint64_t decided = 0);
@@ -126,10 +134,7 @@ class Server {
   [[nodiscard]] Status restore(const ServerImage& image, std::uint32_t servers);
 
  private:
-  struct Part {  // part of one table
-    std::uint32_t table = 0;
-    Gradient gradient;
-  };
+  using Part = TableGradient;
   struct Staged {
     std::uint64_t version = 0;
     std::vector<Part> parts;
@@ -169,7 +174,10 @@ class Server {
   [[nodiscard]] bool waits_for_cut(const Home& home) const;
   void mark(Home& home, const wire::PsDecision& marker);
   void take(const wire::PsDecision& decision, std::vector<ReplyTo>& replies);
-  [[nodiscard]] ServerReply pulled(const wire::PsPull& pull);
+  [[nodiscard]] ServerReply pulled(const std::vector<wire::PsRows>& wanted);
+  // Follows the steps of the sender, and answers it.
+  void follow_steps(const Asker& from, const steps::Input& input,
+                    const std::vector<wire::PsRows>& wanted, std::vector<ReplyTo>& replies);
   void answer_waiting(std::vector<ReplyTo>& replies);
   void update(const wire::PsDecision& decision);
   void forget_decided(std::vector<ReplyTo>& replies);
@@ -190,6 +198,7 @@ class Server {
   std::deque<Waiting> waiting_;
   std::deque<WaitingIdle> waiting_idle_;
   Staleness staleness_;
+  StepServer steps_;  // with Consistency::kSteps
 };
 
 }  // namespace antdt::ps

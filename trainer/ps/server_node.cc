@@ -191,7 +191,8 @@ void ServerNode::on(const node::SlicesOrdered& input) {
     return;
   }
   cuts_.know(number);
-  mark_cut(number, input.cut.directory);
+  // Where members decide, they say after which step it is made.
+  if (start_.consistency != Consistency::kSteps) mark_cut(number, input.cut.directory);
 }
 
 // If this server is a home, the cut does not contain what it decides from now on.

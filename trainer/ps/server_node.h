@@ -41,8 +41,9 @@ namespace node {
 struct Unreadable {
   wire::Refused refused;
 };
-using Request = std::variant<Unreadable, wire::PsOpen, wire::PsPut, wire::PsPull, wire::PsPush,
-                             wire::PsCommit, wire::PsIdle, wire::PsDecision>;
+using Request =
+    std::variant<Unreadable, wire::PsOpen, wire::PsPut, wire::PsPull, wire::PsPush, wire::PsCommit,
+                 wire::PsIdle, wire::PsDecision, wire::PsStepPull, wire::PsStepPush>;
 // From a worker, or from another server.
 struct RequestHeard {
   Asker from;

@@ -164,8 +164,10 @@ void ServerLoop::hear(const wire::Packet& packet) {
   if (envelope->kind == wire::PsCopied::kKind || envelope->kind == wire::PsImage::kKind) {
     return hear_primary(packet, *envelope);
   }
-  auto request = request_of<wire::PsPull, wire::PsPush, wire::PsCommit, wire::PsDecision,
-                            wire::PsIdle, wire::PsOpen, wire::PsPut>(packet, envelope->kind);
+  auto request =
+      request_of<wire::PsPull, wire::PsPush, wire::PsCommit, wire::PsDecision, wire::PsIdle,
+                 wire::PsOpen, wire::PsPut, wire::PsStepPull, wire::PsStepPush>(packet,
+                                                                                envelope->kind);
   if (!may_speak(packet.user, *envelope)) {
     request =
         node::Unreadable{{wire::RefusalCode::kInvalid,

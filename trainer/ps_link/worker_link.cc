@@ -219,6 +219,22 @@ Status WorkerLink::put(const std::vector<TableGradient>& values) {
   return {};
 }
 
+Result<WorkerLink::Pulled> WorkerLink::step_pull(const std::vector<TableKeys>& keys,
+                                                 const wire::PsConcluded& concluded) {
+  ANTDT_RETURN_IF_ERROR(check_open());
+  const Ticket ticket = calls_.say_step_pull(keys, concluded, clock_.now(), wanted_);
+  perform_all();
+  return take(ticket);
+}
+
+Status WorkerLink::stage(const std::vector<TableGradient>& gradients,
+                         const wire::PsConcluded& concluded, std::uint32_t rank) {
+  ANTDT_RETURN_IF_ERROR(check_open());
+  ANTDT_RETURN_IF_ERROR(calls_.stage(gradients, concluded, rank, clock_.now(), wanted_));
+  ANTDT_RETURN_IF_ERROR(await_answer());
+  return {};
+}
+
 Result<std::uint64_t> WorkerLink::idle() {
   ANTDT_RETURN_IF_ERROR(check_open());
   calls_.idle(clock_.now(), wanted_);

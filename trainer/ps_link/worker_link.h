@@ -64,6 +64,10 @@ class WorkerLink {
   [[nodiscard]] Result<std::uint64_t> open(const wire::PsOpen& tables);
   [[nodiscard]] Status put(const std::vector<TableGradient>& values);
   [[nodiscard]] Result<Pulled> pull(const std::vector<TableKeys>& keys, std::uint64_t clock);
+  [[nodiscard]] Result<Pulled> step_pull(const std::vector<TableKeys>& keys,
+                                         const wire::PsConcluded& concluded);
+  [[nodiscard]] Status stage(const std::vector<TableGradient>& gradients,
+                             const wire::PsConcluded& concluded, std::uint32_t rank);
   [[nodiscard]] Result<std::uint64_t> idle();
   [[nodiscard]] Result<std::uint64_t> settle();
   // Stages the gradients, commits them at the home, and waits for its decision.

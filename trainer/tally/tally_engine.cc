@@ -14,6 +14,8 @@
 #include "core/os/huge_pages.h"
 #include "core/permutation.h"
 #include "trainer/loop/domains/domain_exchange.h"
+#include "trainer/tally/hosted_tally.h"
+#include "trainer/tally/ps_tally.h"
 #include "trainer/tally/recent_counts.h"
 
 namespace antdt::trainer {
@@ -53,8 +55,10 @@ class ZeroPages {
 
 class TallyEngine final : public Engine {
  public:
-  TallyEngine(std::size_t records, std::optional<std::uint64_t> poison)
-      : counts_(records, &HugePages::of_process()),
+  TallyEngine(std::size_t records, std::optional<std::uint64_t> poison,
+              std::unique_ptr<HostedTally> hosted)
+      : hosted_(std::move(hosted)),
+        counts_(records, &HugePages::of_process()),
         step_(records),
         touched_((records + kBlock - 1) / kBlock),
         poison_(poison) {}
@@ -69,7 +73,10 @@ class TallyEngine final : public Engine {
     alone_ = members.size() == 1;
   }
 
+  [[nodiscard]] HostedRows* hosted_rows() override { return hosted_.get(); }
+
   [[nodiscard]] Result<BatchSums> compute(const data::Examples& batch, bool /*last*/) override {
+    if (hosted_) ANTDT_RETURN_IF_ERROR(hosted_->count(batch));
     for (const std::int64_t id : batch.ids) {
       const auto record = static_cast<std::size_t>(id);
       if (record >= step_.size()) {
@@ -273,6 +280,7 @@ class TallyEngine final : public Engine {
   }
 
   // the model; in huge pages, because the process is forked with it (state_child.h)
+  std::unique_ptr<HostedTally> hosted_;  // null: it has no rows on servers
   std::pmr::vector<float> counts_;
   ZeroPages step_;                  // sums of the present step; zero in untouched blocks
   std::vector<std::byte> touched_;  // by block
@@ -295,7 +303,14 @@ Result<std::unique_ptr<Engine>> make_tally_engine(const data::DataShape& shape,
                 "trainer.model 'tally' counts records that are their own number: it needs "
                 "data.format = \"index\"");
   }
-  return std::make_unique<TallyEngine>(static_cast<std::size_t>(shape.id_rows), poison);
+  return std::make_unique<TallyEngine>(static_cast<std::size_t>(shape.id_rows), poison, nullptr);
+}
+
+Result<std::unique_ptr<Engine>> make_hosted_tally_engine(const data::DataShape& shape,
+                                                         std::optional<std::uint64_t> poison) {
+  ANTDT_TRY(auto rows, make_tally_ps_model(shape, 3, poison));
+  return std::make_unique<TallyEngine>(static_cast<std::size_t>(shape.id_rows), poison,
+                                       std::make_unique<HostedTally>(std::move(rows)));
 }
 
 }  // namespace antdt::trainer

@@ -25,5 +25,8 @@ inline constexpr const char* kTallyDescription = "tally.json";
 // shape. `poison`: a record at which the process aborts, for tests of what the job then does.
 [[nodiscard]] Result<std::unique_ptr<Engine>> make_tally_engine(
     const data::DataShape& shape, std::optional<std::uint64_t> poison = {});
+// The same, and each record also has three rows on servers (Engine::hosted_rows), as `tally3` has.
+[[nodiscard]] Result<std::unique_ptr<Engine>> make_hosted_tally_engine(
+    const data::DataShape& shape, std::optional<std::uint64_t> poison = {});
 
 }  // namespace antdt::trainer

@@ -14,6 +14,7 @@
 #include "trainer/torch/parameters.h"
 #include "trainer/torch/replicas/replica.h"
 #include "trainer/torch/rows/awake_rows.h"
+#include "trainer/torch/rows/served_table.h"
 #include "trainer/torch/state_file.h"
 #include "trainer/torch/threads/compute_threads.h"
 #include "trainer/torch/thrown.h"
@@ -24,9 +25,12 @@ namespace {
 class TorchEngine final : public Engine {
  public:
   // `table`: the entry whose gradient may be summed as rows; empty: all gradients are dense.
+  // `served`: the model's table, if its rows are on servers; then it is not of the parameters.
   TorchEngine(Training training, FlatParameters parameters, Buffers buffers,
-              const data::DataShape& shape, std::optional<std::size_t> table)
+              const data::DataShape& shape, std::optional<std::size_t> table,
+              std::unique_ptr<ServedTable> served = {})
       : shape_(shape),
+        served_(std::move(served)),
         training_(std::move(training)),
         parameters_(std::move(parameters)),
         buffers_(std::move(buffers)),
@@ -64,7 +68,7 @@ class TorchEngine final : public Engine {
       if (domains_.has_guest()) {
         ANTDT_TRY(visit, evaluate_both(examples));
       }
-      const Batch batch = tensors_over(examples, shape_);
+      ANTDT_TRY(const Batch batch, batch_of(examples));
       if (rows_) rows_->touch(ids_of(examples, shape_));
       if (last && !is_local()) reducer_.arm();
       set_training(true);
@@ -151,9 +155,12 @@ class TorchEngine final : public Engine {
         fmt::format("the model cannot evaluate a batch of {} records", examples.count);
     return or_thrown(ErrorKind::kInternal, what, [&]() -> Result<wire::EvalPartial> {
       set_training(false);
-      return evaluate_batch(*training_.model, training_.metric, tensors_over(examples, shape_));
+      ANTDT_TRY(const Batch batch, batch_of(examples));
+      return evaluate_batch(*training_.model, training_.metric, batch);
     });
   }
+
+  [[nodiscard]] HostedRows* hosted_rows() override { return served_.get(); }
 
   [[nodiscard]] std::vector<StateFile> state_files(Step step) const override {
     return trainer::state_files({step, optimizer_->steps()}, layout(), arrays(), buffers_.state());
@@ -204,6 +211,10 @@ class TorchEngine final : public Engine {
     return found;
   }
   [[nodiscard]] bool is_local() const { return collective_ == nullptr; }
+  [[nodiscard]] Result<Batch> batch_of(const data::Examples& examples) {
+    if (served_) return served_->batch_over(examples);
+    return tensors_over(examples, shape_);
+  }
   void set_members(std::uint32_t count) {
     if (of_replica_ != nullptr) of_replica_->set_members(count);
   }
@@ -275,6 +286,7 @@ class TorchEngine final : public Engine {
   [[nodiscard]] std::vector<StateEntry> layout() const { return trainer::layout(parameters_); }
 
   data::DataShape shape_;
+  std::unique_ptr<ServedTable> served_;
   Training training_;
   FlatParameters parameters_;
   // mutable because, like the optimizer's state, it is returned by const functions
@@ -320,6 +332,30 @@ Result<std::unique_ptr<Engine>> make_torch_engine(Training training, const data:
   }
   return std::make_unique<TorchEngine>(std::move(training), std::move(parameters),
                                        std::move(buffers), shape, table);
+}
+
+Result<std::unique_ptr<Engine>> make_served_engine(const TrainerConfig& config,
+                                                   const data::DataShape& shape, Training training,
+                                                   const MakeOptimizer& optimizer) {
+  ANTDT_TRY(auto trained, FlatParameters::trained_of(*training.model));
+  const std::string name = training.model->table_name();
+  const auto found =
+      std::ranges::find(trained, name, &std::pair<std::string, torch::Tensor>::first);
+  if (found == trained.end() || !training.model->fits_servers()) {
+    return fail(ErrorKind::kUsage,
+                "trainer.model '{}' has no embedding table (register_table) whose rows could be on "
+                "servers: use trainer.sync = \"allreduce\"",
+                config.model);
+  }
+  torch::Tensor table = found->second;
+  trained.erase(found);
+  ANTDT_TRY(training.optimizer, optimizer(FlatParameters::floats_of(trained)));
+  ANTDT_TRY(Buffers buffers, Buffers::of(*training.model));
+  training.table = TableGradients::kDense;
+  auto served = std::make_unique<ServedTable>(config, shape, *training.model, std::move(table));
+  FlatParameters parameters(std::move(trained));
+  return std::make_unique<TorchEngine>(std::move(training), std::move(parameters),
+                                       std::move(buffers), shape, std::nullopt, std::move(served));
 }
 
 Result<std::unique_ptr<Engine>> make_torch_engine(const TrainerConfig& config,

@@ -3,6 +3,7 @@
 
 #include <antdt/kit/parts.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,15 @@ struct Training {
 [[nodiscard]] Result<std::size_t> floats_of(const kit::Model& model);
 [[nodiscard]] Result<std::unique_ptr<Engine>> make_torch_engine(Training training,
                                                                 const data::DataShape& shape);
+
+// An engine whose embedding rows are on servers (Engine::hosted_rows), with all else as above.
+// `training` has no optimizer yet, and a model that was made for data without rows (without_rows in
+// ps_model.h). kUsage if the model has no embedding table.
+using MakeOptimizer = std::function<Result<std::unique_ptr<kit::Optimizer>>(std::size_t floats)>;
+[[nodiscard]] Result<std::unique_ptr<Engine>> make_served_engine(const TrainerConfig& config,
+                                                                 const data::DataShape& shape,
+                                                                 Training training,
+                                                                 const MakeOptimizer& optimizer);
 
 // The built-in model and optimizer of `config` for data of this shape. kUsage if they cannot be
 // made.

@@ -14,6 +14,8 @@ struct StateMeta {
   double weight_sum = 0;
   std::uint64_t checkpoint = 0;
   wire::StepHistory history{};
+  double weight = 0;
+  double rate = 1;
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("step", m.step);
@@ -23,6 +25,8 @@ struct StateMeta {
     v("weight_sum", m.weight_sum);
     v("checkpoint", m.checkpoint);
     v("history", m.history);
+    v("weight", m.weight);
+    v("rate", m.rate);
   }
 };
 
@@ -30,6 +34,7 @@ struct StateMeta {
 
 void TrainingState::settle(Generation generation, const std::vector<WorkerId>& its_members) {
   settled = consolidated = generation;
+  cut = 0;
   places.clear();
   for (const WorkerId worker : its_members) places.push_back({worker, 0});
   log.begin(generation);
@@ -47,6 +52,9 @@ void TrainingState::forget() {
   settled = consolidated = {};
   pristine = false;
   phase = 0;
+  weight = 0;
+  rate = 1;
+  cut = 0;
   places.clear();
   loss_sum = weight_sum = 0;
   log.begin({});
@@ -54,12 +62,15 @@ void TrainingState::forget() {
 
 std::string meta_of(const TrainingState& state) {
   return wire::encode(StateMeta{state.step, state.phase, state.places, state.loss_sum,
-                                state.weight_sum, state.checkpoint, state.log.history()});
+                                state.weight_sum, state.checkpoint, state.log.history(),
+                                state.weight, state.rate});
 }
 
 Status take_over(const std::string& meta, TrainingState& state) {
   ANTDT_TRY(const StateMeta read, wire::decode<StateMeta>(meta));
   state.step = read.step;
+  state.weight = read.weight;
+  state.rate = read.rate;
   state.phase = read.phase;
   state.places = read.places;
   state.loss_sum = read.loss_sum;

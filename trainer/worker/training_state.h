@@ -18,22 +18,30 @@ struct Share {
   PlanVersion version;
   std::uint32_t micro_batch = 0;
   std::uint32_t accumulation = 1;
+  double rate = 1;  // factor of the job's learning rate
   std::optional<double> threshold = {};  // of Gaia; empty: the job's own
   [[nodiscard]] std::uint64_t samples() const { return std::uint64_t{micro_batch} * accumulation; }
 };
 // The entry of `worker`; a worker that the plan leaves out computes nothing.
 [[nodiscard]] inline Share share_of(const wire::Plan& plan, WorkerId worker) {
   for (const wire::PlanEntry& entry : plan.entries) {
-    if (entry.worker == worker)
-      return {plan.version, entry.micro_batch, entry.accumulation, plan.threshold};
+    if (entry.worker != worker) continue;
+    return {plan.version, entry.micro_batch, entry.accumulation, plan.rate, plan.threshold};
   }
-  return {plan.version, 0, 1, plan.threshold};
+  return {plan.version, 0, 1, plan.rate, plan.threshold};
 }
 
 // It outlives generations. What belongs to the model (step, phase, places, sums, checkpoint) is a
 // function of the last completed step, so members at the same step report the same.
 struct TrainingState {
   Step step;  // the last completed step
+  // Of that step: what its gradients were divided by (0: it changed nothing), and the factor of the
+  // learning rate.
+  double weight = 0;
+  double rate = 1;
+  // The checkpoint that contains this step and no later one, if this generation agreed on one; 0:
+  // none.
+  std::uint64_t cut = 0;
   Share share;
   std::uint64_t checkpoint = 0;   // number of the last one that was written or skipped
   std::vector<WorkerId> members;  // by rank, in the newest generation that was connected

@@ -46,6 +46,9 @@ struct WorkerConfig {
   std::optional<sharing::ShareRules> sharing = {};
   // Members that do not sum their gradients cannot share steps.
   ExchangeRules exchange = {};
+  // Whether embedding rows are on servers: then a member stages its part of each step there before
+  // the members agree on the step.
+  bool stages_rows = false;
   // How a worker of servers exchanges its replica of the dense parameters with their centre;
   // empty: it keeps no replica.
   std::optional<ps_worker::ShadowRules> shadow = {};

@@ -48,7 +48,7 @@ void RingGroup::finish_recovery(Work& work) {
 void RingGroup::expect(Work& work) {
   membership::MembersExpected expected;
   for (const WorkerProcess& w : parts_.lifecycle.workers()) {
-    if (!w.running()) continue;
+    if (!w.running() || w.is_server()) continue;
     const std::string host = parts_.members.host_name(w.place.host);
     expected.members.push_back(
         {w.member(), host, w.place.host_order, parts_.config.domains.of(w.place.worker, host)});
@@ -183,6 +183,15 @@ void RingGroup::on(const membership::SettleGeneration& settled, Work& work) {
   work.then(SettlePlanned{settled});
 }
 
+wire::Settle RingGroup::settle_of(Member member, Step step) const {
+  wire::Settle settle{step, parts_.controlling.plan_of(member.worker)};
+  if (!parts_.is_hybrid()) return settle;
+  settle.servers = parts_.servers.roster();
+  settle.servers->sync = parts_.config.spec.sync;
+  settle.group = parts_.servers.generation();
+  return settle;
+}
+
 void RingGroup::on(const SettlePlanned& e, Work& work) {
   // there can be no plan, and the reason was reported
   if (parts_.controller.plan().entries.empty()) return;
@@ -191,8 +200,7 @@ void RingGroup::on(const SettlePlanned& e, Work& work) {
   for (const ExpectedMember& expected : e.settled.members) {
     const Member m = expected.member;
     members.push_back(m);
-    work.send(m, e.settled.generation,
-              wire::Settle{e.settled.step, parts_.controlling.plan_of(m.worker)});
+    work.send(m, e.settled.generation, settle_of(m, e.settled.step));
   }
   parts_.watching.expect_steps(work);
   work.then(

@@ -46,6 +46,8 @@ class RingGroup final : public Group {
   // The generation has a plan, or no plan is possible.
   void on(const SettlePlanned& e, Work& work);
 
+  // What tells a member that its generation has settled, at this step.
+  [[nodiscard]] wire::Settle settle_of(Member member, Step step) const;
   // Adds which rank writes the model and how many could not; only at the job's end.
   void name_writer(wire::PhaseStart& finish) const;
 

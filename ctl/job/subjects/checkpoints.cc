@@ -64,6 +64,8 @@ void Checkpoints::writer_ended(Member writer, Work& work) {
 }
 
 void Checkpoints::went_back(Work& work) {
+  dense_.reset();
+  slices_.reset();
   if (begun_) begun_failed("training has gone back to an earlier one", work);
 }
 
@@ -93,6 +95,40 @@ void Checkpoints::store(const wire::CheckpointWritten& written, Member writer,
 // The image makes the turn commit, which fails if another incarnation has taken over: its accounts
 // may know more than these.
 void Checkpoints::order(StoreCheckpoint store, Work& work) {
+  if (!parts_.is_hybrid()) return order_whole(std::move(store), work);
+  dense_ = std::move(store);
+  join_parts(work);
+}
+
+void Checkpoints::slices(const servers::ConcludeCut& cut, Work& work) {
+  if (!cut.error.empty()) {
+    if (dense_ && dense_->written.number == cut.number) dense_.reset();
+    return conclude(cut.number, cut.error, work);
+  }
+  slices_ = cut;
+  join_parts(work);
+}
+
+void Checkpoints::join_parts(Work& work) {
+  if (!dense_ || !slices_ || dense_->written.number != slices_->number) return;
+  StoreCheckpoint store = *std::exchange(dense_, std::nullopt);
+  const servers::ConcludeCut slices = *std::exchange(slices_, std::nullopt);
+  wire::CheckpointWritten& written = store.written;
+  if (written.step.value != slices.version) {
+    return conclude(written.number,
+                    fmt::format("checkpoint {}: its dense part is of step {}, and its rows are of "
+                                "step {}",
+                                written.number, written.step, slices.version),
+                    work);
+  }
+  std::vector<Member> writers(written.files.size(), store.writer);
+  writers.insert(writers.end(), slices.writers.begin(), slices.writers.end());
+  written.files.insert(written.files.end(), slices.files.begin(), slices.files.end());
+  store.parts = parts_of(written, writers);
+  order_whole(std::move(store), work);
+}
+
+void Checkpoints::order_whole(StoreCheckpoint store, Work& work) {
   work.save_image();
   work.say(std::move(store));
 }

@@ -6,6 +6,9 @@
 //                          └── another one begins, or its writer ends or stops reporting it ──>
 //                          failed
 //
+// Where rows are on servers (sync = "hybrid"), a checkpoint has two parts, of rank 0 and of the
+// servers. It is stored when both are here and of the same step.
+//
 // A member that does not report when it begins sends CheckpointWritten alone. Nothing here is
 // durable: a restart of the job daemon forgets what was begun.
 #pragma once
@@ -18,6 +21,7 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "ctl/job/job_events.h"
+#include "ctl/servers/group_events.h"
 
 namespace antdt::ctl::job {
 
@@ -35,6 +39,8 @@ class Checkpoints {
   void writer_ended(Member writer, Work& work);
   // Training went back, so what was begun belongs to another lineage.
   void went_back(Work& work);
+  // Where rows are on servers: these have written theirs, or could not.
+  void slices(const servers::ConcludeCut& cut, Work& work);
   // With each tick: the report that a checkpoint was written, or failed, may have been lost.
   void look_at_begun(Work& work);
 
@@ -51,7 +57,11 @@ class Checkpoints {
   };
   [[nodiscard]] bool is_begun(Member writer, const wire::CheckpointWritten& e) const;
   void begun_failed(const std::string& why, Work& work);
+  // The part of the members is complete. Where rows are on servers, theirs is awaited.
   void order(StoreCheckpoint store, Work& work);
+  void order_whole(StoreCheckpoint store, Work& work);
+  // Stores the two parts of a checkpoint, if both are there.
+  void join_parts(Work& work);
   void conclude(std::uint64_t number, const std::string& error,
                 Work& work);  // empty: it was stored
   [[nodiscard]] Status keep_aside(const std::vector<wire::MemberPlace>& places,
@@ -61,6 +71,9 @@ class Checkpoints {
 
   Parts& parts_;
   std::optional<Begun> begun_;
+  // Where rows are on servers: the newest part of each side that waits for the other.
+  std::optional<StoreCheckpoint> dense_;
+  std::optional<servers::ConcludeCut> slices_;
 };
 
 }  // namespace antdt::ctl::job

@@ -103,8 +103,7 @@ void Messages::hear(const WorkerSaid& e, const wire::Ready& said, Work& work) {
   const bool is_settled = membership.settled() && e.generation == membership.generation() &&
                           membership.contains(e.member);
   if (is_settled) {  // our answer was lost
-    work.send(e.member, e.generation,
-              wire::Settle{said.step, parts_.controlling.plan_of(e.member.worker)});
+    work.send(e.member, e.generation, parts_.ring.settle_of(e.member, said.step));
     const wire::PhaseStart open = parts_.lifecycle.phase();
     if (open.phase > 0) work.send(e.member, e.generation, parts_.phases.as_it_stands(open));
     return;

@@ -28,6 +28,7 @@ plan::Strategy strategy_of(const launcher::JobConfig& config) {
       return plan::Strategy::kShadowEasgd;
     case SyncStrategy::kGaia:
       return plan::Strategy::kGaia;
+    case SyncStrategy::kHybrid:  // is not compared; its dense part is summed like that
     case SyncStrategy::kAllReduce:
       break;
   }

@@ -32,6 +32,7 @@ class SyncChecker {
     gaia();
     skew_scout();
     shadow();
+    hybrid();
   }
 
  private:
@@ -222,6 +223,31 @@ class SyncChecker {
                        "= {} would share out the operations of each: write trainer.threads = 1, or "
                        "trainer.shadow.threads = 1",
                        t.shadow.threads, t.threads));
+  }
+
+  // Members sum the gradients of the dense parameters in the host's memory, and the rows of
+  // embedding tables are on servers of one process each.
+  void hybrid() {
+    if (!is_sync(SyncStrategy::kHybrid)) return;
+    const TrainerSection& t = c_.trainer;
+    unless(
+        t.model != "tally" && t.model != "emulated", {"trainer.model", "trainer.sync"},
+        fmt::format("'{}' has no embedding table whose rows could be on servers: use trainer.sync "
+                    "= \"allreduce\" or \"ps-bsp\"",
+                    t.model));
+    unless(t.device != "cuda" && t.collective != "nccl", {"trainer.sync", "trainer.device"},
+           "'hybrid' computes on processors: write device = \"cpu\" and collective = \"auto\", or "
+           "use \"allreduce\"");
+    unless(t.precision == "fp32", {"trainer.precision", "trainer.sync"},
+           fmt::format("'hybrid' is for precision \"fp32\", not \"{}\": write that, or use "
+                       "\"allreduce\"",
+                       t.precision));
+    unless(c_.roles.server.replicas < 2, {"roles.server.replicas", "trainer.sync"},
+           "'hybrid' is for servers of one process: write replicas = 1, or use \"ps-bsp\"");
+    unless(!c_.control.share_steps, {"control.share_steps", "trainer.sync"},
+           "members of a 'hybrid' job cannot share steps: write false, or use \"allreduce\"");
+    unless(t.embedding_gradients != "sparse", {"trainer.embedding_gradients", "trainer.sync"},
+           "under 'hybrid' the rows of the batch are sent to servers: remove it");
   }
 
   // Reports a problem with the first key, unless one of the keys has a problem already.

@@ -1,8 +1,8 @@
 // Transcripts of a member of a collective.
 //
-//   member WORKER [no-eval] [begins-unlike] [shares] [ds-sync] [gaia=EVERY [visits=EVERY]]     what
-//   it
-//                                is; it has said its first join
+//   member WORKER [no-eval] [begins-unlike] [shares] [stages] [ds-sync] [gaia=EVERY [visits=EVERY]]
+//                                what it is; it has said its first join. stages: its rows are on
+//                                servers
 //   form gN rank=R size=N [base=gN] [restore=DIRECTORY reader=R]
 //   roster gN WORKER[/DOMAIN] ...
 //   settle gN step=N plan=N share=MICRO_BATCHxTIMES
@@ -22,7 +22,7 @@
 //   run OWNER FROM TO [last] [begins=PART]     the desk's answer to its ask: records of the member
 //                                with that index in the group
 //   nothing                      ... and it has nothing left
-//   mixed, exchanged, consolidated, reduced, told, applied, awaited, measured
+//   mixed, exchanged, consolidated, reduced, told, staged, applied, awaited, measured
 //   gathered N ... [right=N] [plan=N] [checkpoint=N] [leaving] [hop]
 //       records of the members in this step, by rank; their places follow. right: of each, as above
 //   plan N share=MICRO_BATCHxTIMES [threshold=T]
@@ -67,6 +67,7 @@ class MemberScript : public transcript::Machine {
     config.begins_alike = !line.has("begins-unlike");
     if (line.has("shares")) config.sharing.emplace();
     if (line.has("ds-sync")) config.exchange = DsSync{7};
+    config.stages_rows = line.has("stages");
     const auto every = static_cast<std::uint32_t>(line.number("gaia", 0));
     const auto visits = static_cast<std::uint32_t>(line.number("visits", 0));
     if (every > 0) config.exchange = Gaia{every, visits};
@@ -114,6 +115,7 @@ class MemberScript : public transcript::Machine {
     if (what == "nothing") return RunAnswered{answer()};
     if (what == "reduced") return Reduced{};
     if (what == "told") return SkipsTold{};
+    if (what == "staged") return PartStaged{};
     if (what == "applied") return Applied{};
     if (what == "awaited") return RecordsAwaited{};
     if (what == "measured") return HopMeasured{line.duration("hop", {})};
@@ -316,6 +318,10 @@ class MemberScript : public transcript::Machine {
   }
   std::string operator()(const Reduce&) const { return "REDUCE"; }
   std::string operator()(const AwaitSkipsTold&) const { return "AWAIT SKIPS TOLD"; }
+  std::string operator()(const StagePart&) const { return "STAGE PART"; }
+  std::string operator()(const UseServers& e) const {
+    return fmt::format("use the servers of {}", e.group);
+  }
   std::string operator()(const GatherSlots& e) const {
     const VisitSums& visit = e.mine.visit;
     return fmt::format("GATHER SLOTS: {} records to place {}, plan {}, checkpoint {}{}{}{}",

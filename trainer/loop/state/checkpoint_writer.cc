@@ -38,8 +38,10 @@ std::string amount(std::uint64_t done, std::uint64_t total) {
 void CheckpointWriter::begin(const Engine& engine, wire::CheckpointWritten about, Done done) {
   if (thread_.joinable()) thread_.join();
   const Member self = client_.member();
-  about.directory = fmt::format("{}/checkpoints/.tmp-{}-g{}-{}.{}", client_.run_dir(), about.step,
-                                client_.generation(), self.worker, self.attempt);
+  if (about.directory.empty()) {
+    about.directory = fmt::format("{}/checkpoints/.tmp-{}-g{}-{}.{}", client_.run_dir(), about.step,
+                                  client_.generation(), self.worker, self.attempt);
+  }
   if (!killed_one_ended()) {
     about.error = fmt::format(
         "process {}, which wrote a checkpoint before, was killed and does not end: it waits for a "

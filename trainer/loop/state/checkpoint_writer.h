@@ -45,8 +45,8 @@ class CheckpointWriter {
   [[nodiscard]] bool busy() const { return busy_; }
   // Writes into RUN_DIR/checkpoints/.tmp-<step>-g<generation>-<worker>.<attempt>, a directory of
   // this member alone: a stale member that does not know yet that it was replaced writes beside its
-  // successor, and the generation identifies what is left of training that was given up. Must not
-  // be called while it is busy.
+  // successor, and the generation identifies what is left of training that was given up. If servers
+  // write beside it, `about` names the directory. Must not be called while it is busy.
   void begin(const Engine& engine, wire::CheckpointWritten about, Done done);
   // Ends the present write, if any, and reports it with this reason. When this returns, everything
   // has been reported.

@@ -37,7 +37,7 @@ namespace requests {
 
 using LinkId = std::uint64_t;  // unique among all links that there ever were
 using Ask = std::variant<wire::PsOpen, wire::PsPut, wire::PsPull, wire::PsPush, wire::PsCommit,
-                         wire::PsIdle>;
+                         wire::PsIdle, wire::PsStepPull, wire::PsStepPush>;
 struct UnreadableReply {
   Error error;
 };

@@ -83,6 +83,16 @@ Status WorkerCalls::put(const std::vector<TableGradient>& values, MonoTime now,
   return {};
 }
 
+Status WorkerCalls::stage(const std::vector<TableGradient>& gradients,
+                          const wire::PsConcluded& concluded, std::uint32_t rank, MonoTime now,
+                          requests::Effects& out) {
+  ANTDT_TRY(auto shares, shares_of(gradients, widths_, requests_.servers()));
+  std::vector<wire::PsStepPush> parts;
+  for (auto& rows : shares) parts.push_back({concluded, rank, std::move(rows)});
+  call_ = Call{Staging{}, say_all(std::move(parts), now, out)};
+  return {};
+}
+
 void WorkerCalls::idle(MonoTime now, requests::Effects& out) {
   ANTDT_CHECK(order_.empty(), "idle with {} pushes under way", order_.size());
   call(Idling{}, wire::PsIdle{}, now, out);
@@ -125,6 +135,11 @@ Result<std::uint64_t> WorkerCalls::answer_of(const Putting&, const Call& call) {
   return 0;
 }
 
+Result<std::uint64_t> WorkerCalls::answer_of(const Staging&, const Call& call) {
+  ANTDT_RETURN_IF_ERROR(take_all<wire::PsStaged>(call.asked));
+  return 0;
+}
+
 Result<std::uint64_t> WorkerCalls::answer_of(const Settling& doing, const Call& call) {
   ANTDT_RETURN_IF_ERROR(take_all<wire::PsIdled>(call.asked));
   return doing.decided;
@@ -132,22 +147,40 @@ Result<std::uint64_t> WorkerCalls::answer_of(const Settling& doing, const Call& 
 
 // ----------------------------------------------------------------------- pulls
 
-WorkerCalls::Ticket WorkerCalls::say_pull(const std::vector<TableKeys>& keys, std::uint64_t clock,
-                                          MonoTime now, requests::Effects& out) {
+WorkerCalls::Asked WorkerCalls::split(const std::vector<TableKeys>& keys) const {
   const std::size_t servers = requests_.servers();
-  std::vector<wire::PsPull> pulls(servers, wire::PsPull{clock, {}});
-  Pull pull;
+  Asked asked;
+  asked.rows.resize(servers);
   for (const TableKeys& table : keys) {
-    pull.tables.push_back({table.table, table.keys.size(), split_keys(table.keys, servers)});
-    const Split& parts = pull.tables.back().parts;
+    asked.tables.push_back({table.table, table.keys.size(), split_keys(table.keys, servers)});
+    const Split& parts = asked.tables.back().parts;
     for (std::size_t s = 0; s < servers; ++s) {
       std::vector<std::uint64_t> own(parts[s].size());
       std::ranges::transform(parts[s], own.begin(), [&](std::size_t i) { return table.keys[i]; });
-      pulls[s].rows.push_back({table.table, to_bytes(own), {}});
+      asked.rows[s].push_back({table.table, to_bytes(own), {}});
     }
   }
-  pull.asked = say_all(std::move(pulls), now, out);
-  pulls_.emplace(++last_ticket_, std::move(pull));
+  return asked;
+}
+
+WorkerCalls::Ticket WorkerCalls::say_pull(const std::vector<TableKeys>& keys, std::uint64_t clock,
+                                          MonoTime now, requests::Effects& out) {
+  Asked asked = split(keys);
+  std::vector<wire::PsPull> pulls;
+  for (auto& rows : asked.rows) pulls.push_back({clock, std::move(rows)});
+  pulls_.emplace(++last_ticket_,
+                 Pull{std::move(asked.tables), say_all(std::move(pulls), now, out)});
+  return last_ticket_;
+}
+
+WorkerCalls::Ticket WorkerCalls::say_step_pull(const std::vector<TableKeys>& keys,
+                                               const wire::PsConcluded& concluded, MonoTime now,
+                                               requests::Effects& out) {
+  Asked asked = split(keys);
+  std::vector<wire::PsStepPull> pulls;
+  for (auto& rows : asked.rows) pulls.push_back({concluded, std::move(rows)});
+  pulls_.emplace(++last_ticket_,
+                 Pull{std::move(asked.tables), say_all(std::move(pulls), now, out)});
   return last_ticket_;
 }
 

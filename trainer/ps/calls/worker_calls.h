@@ -51,6 +51,10 @@ class WorkerCalls {
   void open(const wire::PsOpen& tables, MonoTime now, requests::Effects& out);
   [[nodiscard]] Status put(const std::vector<TableGradient>& values, MonoTime now,
                            requests::Effects& out);
+  // This member's part of the step after the one that is concluded; done when every server has it.
+  [[nodiscard]] Status stage(const std::vector<TableGradient>& gradients,
+                             const wire::PsConcluded& concluded, std::uint32_t rank, MonoTime now,
+                             requests::Effects& out);
   // This worker has nothing to push until its next push, and nobody waits for it. The result is the
   // number of updates decided so far. No push may be in progress.
   void idle(MonoTime now, requests::Effects& out);
@@ -69,6 +73,10 @@ class WorkerCalls {
   // Answered when every server has reached `clock` (wire::PsPull).
   [[nodiscard]] Ticket say_pull(const std::vector<TableKeys>& keys, std::uint64_t clock,
                                 MonoTime now, requests::Effects& out);
+  // The rows as they are after the step that is concluded (wire::PsStepPull).
+  [[nodiscard]] Ticket say_step_pull(const std::vector<TableKeys>& keys,
+                                     const wire::PsConcluded& concluded, MonoTime now,
+                                     requests::Effects& out);
   [[nodiscard]] bool is_here(Ticket pull) const;
   [[nodiscard]] Result<Pulled> take(Ticket pull);  // needs a pull that is here
   // The result is not needed; the servers may still answer.
@@ -90,6 +98,12 @@ class WorkerCalls {
   [[nodiscard]] std::optional<Duration> take_hop() { return requests_.take_hop(); }
 
  private:
+  // Each server's keys of a pull.
+  struct Asked {
+    std::vector<PulledTable> tables;
+    std::vector<std::vector<wire::PsRows>> rows;  // by server
+  };
+  [[nodiscard]] Asked split(const std::vector<TableKeys>& keys) const;
   struct Pull {
     std::vector<PulledTable> tables;
     std::vector<Requests::Id> asked;  // by server
@@ -103,12 +117,13 @@ class WorkerCalls {
   // Calls to all servers, and their requests.
   struct Opening {};
   struct Putting {};
+  struct Staging {};
   struct Idling {};
   struct Counting {};  // for settle: the number of updates decided so far
   struct Settling {
     std::uint64_t decided = 0;
   };
-  using Doing = std::variant<Opening, Putting, Idling, Counting, Settling>;
+  using Doing = std::variant<Opening, Putting, Staging, Idling, Counting, Settling>;
   struct Call {
     Doing doing;
     std::vector<Requests::Id> asked;  // by server
@@ -126,6 +141,7 @@ class WorkerCalls {
   void advance_call(MonoTime now, requests::Effects& out);
   [[nodiscard]] Result<std::uint64_t> answer_of(const Opening& doing, const Call& call);
   [[nodiscard]] Result<std::uint64_t> answer_of(const Putting& doing, const Call& call);
+  [[nodiscard]] Result<std::uint64_t> answer_of(const Staging& doing, const Call& call);
   [[nodiscard]] Result<std::uint64_t> answer_of(const Settling& doing, const Call& call);
   template <class Idle>
   [[nodiscard]] Result<std::uint64_t> answer_of(const Idle&, const Call& call) {

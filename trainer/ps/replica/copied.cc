@@ -71,8 +71,9 @@ Result<node::Input> read_input(const wire::PsCopied& copied, Generation generati
     ANTDT_TRY(const auto applied, wire::decode<wire::PsApplied>(copied.body));
     return node::DecisionsApplied{copied.from.worker.index, applied};
   }
-  ANTDT_TRY(auto request, (read_request<wire::PsPush, wire::PsCommit, wire::PsDecision,
-                                        wire::PsIdle, wire::PsOpen, wire::PsPut>(copied)));
+  ANTDT_TRY(auto request,
+            (read_request<wire::PsPush, wire::PsCommit, wire::PsDecision, wire::PsIdle,
+                          wire::PsOpen, wire::PsPut, wire::PsStepPull, wire::PsStepPush>(copied)));
   const Asker from{{}, {copied.from.worker, copied.from.attempt}, copied.seq};
   return node::RequestHeard{from, generation, std::move(request)};
 }

@@ -113,4 +113,15 @@ void Store::update(std::uint32_t table, std::span<const std::uint64_t> keys,
   });
 }
 
+void Store::for_each_row(std::uint32_t table, std::span<const std::uint64_t> keys,
+                         const Visit& visit) {
+  for_rows(table, keys, [&](std::size_t i, RowTable& rows, std::uint64_t h, std::uint32_t row) {
+    if (row == RowTable::kNone) {
+      row = rows.add(keys[i], h);
+      begin_row(table, keys[i], rows.values(row));
+    }
+    visit(i, rows.values(row), rows.state(row));
+  });
+}
+
 }  // namespace antdt::ps

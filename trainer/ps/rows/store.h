@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -59,6 +60,10 @@ class Store {
   // Updates each of these rows once, by its gradient times `scale`.
   void update(std::uint32_t table, std::span<const std::uint64_t> keys,
               std::span<const float> gradients, float scale);
+  // Shows each of these rows with what its optimizer keeps; missing rows are made. `visit` may
+  // change both.
+  using Visit = std::function<void(std::size_t i, std::span<float> values, std::span<float> state)>;
+  void for_each_row(std::uint32_t table, std::span<const std::uint64_t> keys, const Visit& visit);
 
   [[nodiscard]] const RowTable& slice(std::uint32_t slice, std::uint32_t table) const {
     return slices_[slice][table];

@@ -16,6 +16,7 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/wire/membership_messages.h"
+#include "core/wire/ps_messages.h"
 #include "core/wire/training_messages.h"
 #include "trainer/client/client_core.h"
 #include "trainer/worker/member/heal_plan.h"
@@ -25,6 +26,11 @@
 
 namespace antdt::worker {
 
+// The generation has settled, and these servers, of that generation of their group, hold the rows.
+struct UseServers {
+  Generation group;
+  wire::PsRoster servers;
+};
 // To the client, which sends it to the job.
 struct Send {
   std::variant<wire::Join, wire::Address, wire::Ready, client::BeginPhase, client::SetHold,
@@ -195,6 +201,9 @@ struct Reduce {};
 // The job daemon stores which records this member skipped in the step. Unless the generation ends,
 // it does not end before that. -> SkipsTold
 struct AwaitSkipsTold {};
+// Every parameter server is sent this member's part of the step: its gradients of rows, or none.
+// -> PartStaged, when all of them have it
+struct StagePart {};
 // -> SlotsGathered
 struct GatherSlots {
   StepSlot mine;
@@ -222,12 +231,12 @@ struct EvaluateBatch {
 };
 
 using Effect =
-    std::variant<Send, SpendTime, LeaveCollective, StartReading, StopReading, SetRate, BeginStep,
-                 OfferPart, DropStep, AbandonStep, Save, GiveUpSaving, Exit, GiveUp,
+    std::variant<UseServers, Send, SpendTime, LeaveCollective, StartReading, StopReading, SetRate,
+                 BeginStep, OfferPart, DropStep, AbandonStep, Save, GiveUpSaving, Exit, GiveUp,
                  BuildCollective, ConnectCollective, ReadState, CompareStates, Consolidate,
                  PassState, HashState, Mix, ExchangeUpdates, ComputeMicroBatch, TakePart,
-                 ComputeRun, AskForRun, Reduce, AwaitSkipsTold, GatherSlots, Apply, TakePlan,
-                 MeasureHop, AwaitRecords, EvaluateBatch>;
+                 ComputeRun, AskForRun, Reduce, AwaitSkipsTold, StagePart, GatherSlots, Apply,
+                 TakePlan, MeasureHop, AwaitRecords, EvaluateBatch>;
 using Effects = std::vector<Effect>;
 
 }  // namespace antdt::worker

@@ -12,7 +12,9 @@ void FinalModel::finish(const wire::PhaseStart& start, Effects& out) {
     return;
   }
   if (state_ != State::kNothing) return;
-  number_ = std::max(member_.heard.job.checkpoint, member_.training.checkpoint) + 1;
+  number_ = member_.stages_rows
+                ? 0
+                : std::max(member_.heard.job.checkpoint, member_.training.checkpoint) + 1;
   phase_ = start.phase;
   state_ = State::kAwaitingWriter;
   write(out);
@@ -21,6 +23,10 @@ void FinalModel::finish(const wire::PhaseStart& start, Effects& out) {
 // From: awaiting writer. To: writing, once a checkpoint that is still being written is done.
 void FinalModel::write(Effects& out) {
   if (member_.saving != Saving::kNothing) return;
+  const std::uint64_t number = this->number();
+  if (number == 0) return;
+  number_ = number;
+  if (member_.stages_rows) member_.training.cut = number_;
   state_ = State::kWriting;
   member_.saving = Saving::kFinalModel;
   wire::CheckpointWritten about;
@@ -30,6 +36,13 @@ void FinalModel::write(Effects& out) {
   out.emplace_back(SpendTime{TimeUse::kCheckpoint});
   out.emplace_back(Save{std::move(about), Save::Kind::kFinalModel});
   out.emplace_back(SpendTime{member_.resting});
+}
+
+std::uint64_t FinalModel::number() const {
+  if (!member_.stages_rows) return number_;
+  const std::uint64_t ordered = member_.heard.job.checkpoint;
+  // One that could not be written is ordered anew.
+  return ordered > std::max(member_.training.checkpoint, number_) ? ordered : 0;
 }
 
 // From: writing. To: written. From: awaiting writer. To: writing.
@@ -45,6 +58,7 @@ void FinalModel::saved(const wire::CheckpointWritten& written, MonoTime now, Eff
 // From: written. To: written, and it is reported again; awaiting writer, if it could not be
 // written.
 void FinalModel::time_passed(MonoTime now, Effects& out) {
+  if (state_ == State::kAwaitingWriter) return write(out);
   if (state_ != State::kWritten || now - said_ < kRepeatAfter) return;
   if (written_.error.empty()) {
     said_ = now;

@@ -1,6 +1,9 @@
 // How the trained model is kept: one member writes it, whatever the interval of checkpoints is.
 // Pure.
 //
+// Where rows are on servers, these write theirs after the same step, if the job daemon has ordered
+// that: then the number is that of the order, which is awaited.
+//
 //   nothing ──(finish, this member writes)──> awaiting writer ──(no checkpoint is written)──>
 //   writing writing ──(the result is known)──> written ──(it could not be written)──> awaiting
 //   writer any ──(finish, another member writes; a new Form)──> nothing
@@ -43,6 +46,8 @@ class FinalModel {
 
  private:
   void write(Effects& out);
+  // The number under which it is written; 0: it is not known yet.
+  [[nodiscard]] std::uint64_t number() const;
 
   MemberState& member_;
   State state_ = State::kNothing;

@@ -251,6 +251,9 @@ Formation::End Formation::on(const GenerationSettled& input, Effects& out) {
   training.settle(generation_, training.members);
   training.share = share_of(input.settle.plan, config_.self);
   out.emplace_back(SetRate{input.settle.plan.rate});
+  if (input.settle.servers) {
+    out.emplace_back(UseServers{input.settle.group, *input.settle.servers});
+  }
   return Settled{};
 }
 

@@ -131,6 +131,7 @@ struct RunAnswered {
 };
 struct Reduced {};
 struct SkipsTold {};
+struct PartStaged {};
 struct SlotsGathered {
   std::vector<StepSlot> slots;  // by rank
 };
@@ -165,7 +166,7 @@ using Input = std::variant<Started, FormOrdered, RosterArrived, GenerationSettle
                            CollectiveBuilt, CollectiveConnected, StateRead, StateUnreadable,
                            StatesCompared, Consolidated, StatePassed, StateHashed, Mixed,
                            UpdatesExchanged, MicroBatchComputed, PartTaken, RunAnswered, Reduced,
-                           SkipsTold, SlotsGathered, Applied, PlanTaken, HopMeasured,
+                           SkipsTold, PartStaged, SlotsGathered, Applied, PlanTaken, HopMeasured,
                            RecordsAwaited, BatchEvaluated, CollectiveBroke, WorkFailed, Saved>;
 
 // An order of the client's as an input; empty for an order that is not for members of a collective.

@@ -14,7 +14,9 @@ constexpr std::size_t kFirstOperation = Effect(BuildCollective{}).index();
 }  // namespace
 
 MemberMachine::MemberMachine(WorkerConfig config)
-    : config_(std::move(config)), member_{config_.self, StepExchange(config_.exchange)} {}
+    : config_(std::move(config)), member_{config_.self, StepExchange(config_.exchange)} {
+  member_.stages_rows = config_.stages_rows;
+}
 
 // A consolidation is of a training phase, or of the formation of a generation.
 void MemberMachine::on(const Consolidated& input, MonoTime now, Effects& out) {

@@ -29,6 +29,7 @@ struct MemberState {
   Generation ready = {};
   std::vector<WorkerId> ready_members = {};
   Saving saving = Saving::kNothing;
+  bool stages_rows = false;             // WorkerConfig::stages_rows
   TimeUse resting = TimeUse::kStartup;  // what its time counts as while it waits for orders
 
   [[nodiscard]] bool wants_to_leave() const { return heard.wants_to_leave(); }

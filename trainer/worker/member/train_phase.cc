@@ -160,16 +160,30 @@ TrainPhase::End TrainPhase::on(const Reduced&, MonoTime now, Effects& out) {
   return {};
 }
 
-// To: gathering; telling skips, if there are any in this step.
+// To: see stage; telling skips, if there are any in this step.
 void TrainPhase::computed(MonoTime now, Effects& out) {
-  if (!own_.skips) return gather(now, out);
+  if (!own_.skips) return stage(now, out);
   state_ = State::kTellingSkips;
   out.emplace_back(AwaitSkipsTold{});
 }
 
-// From: telling skips. To: gathering.
+// From: telling skips. To: see stage.
 TrainPhase::End TrainPhase::on(const SkipsTold&, MonoTime now, Effects& out) {
   expect(State::kTellingSkips);
+  stage(now, out);
+  return {};
+}
+
+// To: gathering; staging, if rows are on servers.
+void TrainPhase::stage(MonoTime now, Effects& out) {
+  if (!member_.stages_rows) return gather(now, out);
+  state_ = State::kStaging;
+  out.emplace_back(StagePart{});
+}
+
+// From: staging. To: gathering.
+TrainPhase::End TrainPhase::on(const PartStaged&, MonoTime now, Effects& out) {
+  expect(State::kStaging);
   gather(now, out);
   return {};
 }
@@ -180,13 +194,13 @@ void TrainPhase::last_step(Last why, MonoTime now, Effects& out) {
   empty_step(now, out);
 }
 
-// To: gathering; consolidating, if replicas may differ.
+// To: consolidating, if replicas may differ; else see stage.
 void TrainPhase::empty_step(MonoTime now, Effects& out) {
   own_ = {};
   own_.empty = true;
   began_ = now;
   out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
-  if (!replicas_may_differ()) return gather(now, out);
+  if (!replicas_may_differ()) return stage(now, out);
   state_ = State::kConsolidating;
   const auto members = static_cast<std::uint32_t>(member_.training.members.size());
   const auto all = sync::one_group(members).front();
@@ -258,6 +272,9 @@ void TrainPhase::count_step() {
   StepExchange& exchange = member_.exchange;
   if (exchange.concluded(state.step, agreed_)) state.consolidated = {};
   state.step = state.step.next();
+  state.weight = agreed_.applies() ? agreed_.weight : 0;
+  state.rate = state.share.rate;
+  state.cut = 0;
   state.pristine = false;
   if (state.phase != start_.phase) {  // its first step; not earlier, see TrainingState
     state.phase = start_.phase;
@@ -362,11 +379,14 @@ TrainPhase::End TrainPhase::end(MonoTime now, Effects& out) {
 
 // From: any operation that needs the others. To: ended.
 void TrainPhase::broke(std::string why, Effects& out) {
-  ANTDT_CHECK(state_ == State::kExchanging || state_ == State::kConsolidating ||
+  const bool pulls = member_.stages_rows && state_ == State::kComputing;
+  ANTDT_CHECK(pulls || state_ == State::kExchanging || state_ == State::kConsolidating ||
                   state_ == State::kAsking || state_ == State::kReducing ||
-                  state_ == State::kTellingSkips || state_ == State::kGathering ||
-                  state_ == State::kMeasuringHop,
+                  state_ == State::kTellingSkips || state_ == State::kStaging ||
+                  state_ == State::kGathering || state_ == State::kMeasuringHop,
               "phase {}: a collective broke that was not in use: {}", start_.phase, why);
+  // The others may have begun to sum.
+  if (state_ == State::kComputing) out.emplace_back(AbandonStep{});
   state_ = State::kEnded;
   out.emplace_back(DropStep{});
   breakage_ = std::move(why);
@@ -388,7 +408,7 @@ std::uint64_t TrainPhase::checkpoint_wanted() const {
 // takes as long as the disk needs, while steps go on.
 void TrainPhase::write_checkpoint(Effects& out) {
   TrainingState& state = member_.training;
-  state.checkpoint = agreed_.checkpoint;
+  state.checkpoint = state.cut = agreed_.checkpoint;
   if (member_.rank != 0) return;
   wire::CheckpointWritten about;
   about.number = agreed_.checkpoint;

@@ -38,6 +38,10 @@
 // stored which (telling skips, between reducing and gathering): once the step completes, it may be
 // the survivors that commit these records (docs/delivery.md, "Records that a program skips").
 //
+// Where embedding rows are on servers (docs/synchronisation/hybrid.md), the member gathers only
+// when all servers have its part of the step (staging, before gathering), also of a step without
+// records. So who has the slots of all knows that every server has every part.
+//
 // The phase may have begun in an earlier generation. Then PhaseStart counts its records that are
 // already in the model, and the state has its loss until then.
 #pragma once
@@ -69,6 +73,7 @@ class TrainPhase {
     kAsking,           // AskForRun
     kReducing,         // Reduce
     kTellingSkips,     // AwaitSkipsTold
+    kStaging,          // StagePart
     kGathering,        // GatherSlots
     kApplying,         // Apply
     kSwitchingPlan,    // TakePlan
@@ -91,6 +96,7 @@ class TrainPhase {
   End on(const RunAnswered& input, MonoTime now, Effects& out);
   End on(const Reduced& input, MonoTime now, Effects& out);
   End on(const SkipsTold& input, MonoTime now, Effects& out);
+  End on(const PartStaged& input, MonoTime now, Effects& out);
   End on(const SlotsGathered& input, MonoTime now, Effects& out);
   End on(const Applied& input, MonoTime now, Effects& out);
   End on(const PlanTaken& input, MonoTime now, Effects& out);
@@ -140,6 +146,7 @@ class TrainPhase {
   void tell_skips(std::uint64_t first, const std::vector<SkippedRecord>& skipped, Effects& out);
   void last_step(Last why, MonoTime now, Effects& out);
   void empty_step(MonoTime now, Effects& out);
+  void stage(MonoTime now, Effects& out);
   void gather(MonoTime now, Effects& out);
   End conclude(MonoTime now, Effects& out);
   End conclude_rest(MonoTime now, Effects& out);

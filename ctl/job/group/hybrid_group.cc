@@ -1,0 +1,132 @@
+#include "ctl/job/group/hybrid_group.h"
+
+#include <utility>
+
+#include "core/overloaded.h"
+#include "ctl/job/parts.h"
+
+namespace antdt::ctl::job {
+
+bool HybridGroup::whole() const { return ring_.whole() && parts_.servers.serving(); }
+
+std::optional<std::vector<Member>> HybridGroup::restored() {
+  auto group = ring_.restored();
+  if (!parts_.servers.serving()) return std::nullopt;
+  return group;
+}
+
+// The turn in which one of the two lost what it had may be the last of an incarnation.
+void HybridGroup::recover(Work& work) {
+  const bool has_base = parts_.membership.base() != Generation{};
+  if (has_base && !parts_.servers.serving()) {
+    work.then(membership::StateLost{"the servers that held the rows are given up"});
+  }
+  ring_.recover(work);
+}
+
+void HybridGroup::expect(Work& work) {
+  servers::ProcessesExpected expected;
+  for (const WorkerProcess& w : parts_.lifecycle.workers()) {
+    if (!w.running()) continue;
+    (w.is_server() ? expected.servers : expected.workers).push_back(w.member());
+  }
+  work.then(std::move(expected));
+  ring_.expect(work);
+}
+
+void HybridGroup::join(Member member, Generation generation, const wire::Join& join, Work& work) {
+  if (member.worker.role != 's') joined_[member] = {generation, join};
+  // What hinders a member concerns the collective.
+  work.then(servers::GroupJoinRequested{member, join.endpoint, join.key, {}});
+}
+
+void HybridGroup::let_join(Member worker, Work& work) {
+  const auto said = joined_.find(worker);
+  if (said == joined_.end()) return;
+  work.then(membership::MemberJoined{worker, said->second.generation, said->second.join});
+}
+
+void HybridGroup::release(const lifecycle::ReleaseWorker& gone, Work& work) {
+  joined_.erase(gone.member);
+  work.then(servers::GroupMemberLost{gone.member, gone.reason});
+  if (gone.member.worker.role != 's') ring_.release(gone, work);
+}
+
+void HybridGroup::tick(Work& work) {
+  work.then(servers::TimePassed{});
+  ring_.tick(work);
+}
+
+void HybridGroup::state_moves(Work& work) {
+  work.then(servers::RestoreAdvanced{});
+  ring_.state_moves(work);
+}
+
+void HybridGroup::order_checkpoint(const lifecycle::OrderCheckpoint& order, Work& work) {
+  work.then(servers::CutOrdered{order.number, false});
+  ring_.order_checkpoint(order, work);
+}
+
+// In the turn in which Membership begins again as well.
+void HybridGroup::begin(const std::string& checkpoint, std::uint64_t version, Work& work) {
+  work.then(servers::RestoreChosen{checkpoint, version});
+}
+
+// ------------------------------------------------------------------------ effects
+
+void HybridGroup::carry_out(const membership::Effect& effect, Work& work) {
+  std::visit(Overloaded{
+                 // The checkpoint is looked for when the servers have dropped their rows.
+                 [&](const membership::RestoreState&) {
+                   work.then(servers::RowsVoid{"no member holds the training state"});
+                 },
+                 // While the servers do not serve, nobody is let in.
+                 [&](const membership::EndUnresponsive& e) {
+                   if (parts_.servers.serving()) ring_.carry_out(e, work);
+                 },
+                 [&](const auto& e) { ring_.carry_out(e, work); },
+             },
+             effect);
+}
+
+void HybridGroup::carry_out(const servers::Effect& effect, Work& work) {
+  std::visit(Overloaded{
+                 [&](const servers::PersistGroup&) { work.save_image(); },
+                 [&](const servers::SendServe& e) {
+                   work.send_to_reader(e.to, e.generation, e.serve, e.reads ? e.serve.restore : "");
+                 },
+                 [&](const servers::SendCut& e) { work.send(e.to, e.generation, e.cut); },
+                 [&](const servers::OpenGroup& e) {
+                   work.note("servers", fmt::format("{} servers hold the rows",
+                                                    parts_.servers.roster().servers.size()));
+                   for (const Member worker : e.workers) let_join(worker, work);
+                 },
+                 [&](const servers::AdmitWorker& e) { let_join(e.worker, work); },
+                 // Membership settles which of its records count.
+                 [&](const servers::SettleLeaver&) {},
+                 [&](const servers::DissolveGroup& e) {
+                   if (parts_.lifecycle.outcome()) return;  // the workers leave
+                   work.note("generation-broken",
+                             fmt::format("the servers of group {} are given up: {}", e.generation,
+                                         e.reason));
+                   joined_.clear();
+                   work.then(membership::StateLost{e.reason});
+                 },
+                 [&](const servers::RepeatDissolve&) {},  // Membership repeats its Abort
+                 [&](const servers::EndSilentMember& e) {
+                   work.then(lifecycle::WorkerHung{e.member, e.what});
+                 },
+                 [&](const servers::ChooseRestore&) {
+                   if (!parts_.lifecycle.outcome()) work.say(FindCheckpoint{});
+                 },
+                 [&](const servers::ConcludeCut& e) { parts_.checkpoints.slices(e, work); },
+                 // No server of such a job has two processes or is moved.
+                 [&](const servers::ReportSwitch&) {},
+                 [&](const servers::ReportBackup&) {},
+                 [&](const servers::SendRosters&) {},
+                 [&](const servers::ReportTrouble&) {},
+             },
+             effect);
+}
+
+}  // namespace antdt::ctl::job

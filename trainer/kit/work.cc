@@ -9,10 +9,10 @@
 #include "trainer/emulated/pace.h"
 #include "trainer/kit/maker.h"
 #include "trainer/loop/collective_options.h"
-#include "trainer/loop/linked_rows.h"
 #include "trainer/loop/member_driver.h"
 #include "trainer/loop/own_device.h"
 #include "trainer/loop/ps_driver.h"
+#include "trainer/loop/served/linked_rows.h"
 #include "trainer/loop/trainer_config.h"
 #include "trainer/nccl/nccl_collective.h"
 

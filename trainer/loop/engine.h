@@ -18,7 +18,7 @@
 #include "trainer/collective/collective.h"
 #include "trainer/data/dataset.h"
 #include "trainer/loop/domains/domain_links.h"
-#include "trainer/loop/hosted_rows.h"
+#include "trainer/loop/served/hosted_rows.h"
 #include "trainer/worker/step_slot.h"
 
 namespace antdt::trainer {

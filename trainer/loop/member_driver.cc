@@ -288,17 +288,7 @@ Input MemberDriver::perform(const worker::HashState& effect) {
 // should wait for it.
 void MemberDriver::perform(worker::Save& effect) {
   const bool is_told = effect.kind == worker::Save::Kind::kOrdered;
-  if (parts_.rows != nullptr) {
-    effect.about.directory =
-        tools_.client.run_dir() + "/" + parts_.rows->directory_of(effect.about.number);
-    // After an ordered checkpoint, the next part says it; after the last step there is none.
-    const Status concluded_it =
-        is_told ? Status() : parts_.rows->conclude(*tools_.engine.hosted_rows(), concluded());
-    if (!concluded_it) {
-      effect.about.error = concluded_it.error().message;
-      return saves_.put(std::move(effect.about));
-    }
-  }
+  if (parts_.rows != nullptr && !save_rows(effect)) return;
   writer_.begin(tools_.engine, std::move(effect.about),
                 [this, is_told](wire::CheckpointWritten written) {
                   if (is_told) tools_.client.checkpoint_written(written);
@@ -417,54 +407,6 @@ Input MemberDriver::perform(const worker::ComputeMicroBatch& effect) {
   const Status computed = compute(batch->examples, effect.last, effect.step, done);
   if (!computed) return worker::WorkFailed{computed.error()};
   return done;
-}
-
-// ------------------------------------------------------------------- rows on servers
-
-void MemberDriver::perform(const worker::UseServers& effect) {
-  ANTDT_CHECK(parts_.rows != nullptr, "generation {} has servers, and this member no rows there",
-              machine_.generation());
-  auto link = parts_.rows->use(effect.group, effect.servers);
-  // What is wrong with it is said by the first pull.
-  if (link) abort_together(std::move(*link));
-}
-
-// The end of the generation ends what waits for servers as well as what waits for members.
-void MemberDriver::abort_together(std::shared_ptr<StepRows::Link> link) {
-  struct Both {
-    std::shared_ptr<Collective> collective;
-    std::shared_ptr<StepRows::Link> link;
-    void abort() {
-      collective->abort();
-      link->abort();
-    }
-  };
-  tools_.guard.hold(std::make_shared<Both>(collective_, std::move(link)));
-}
-
-wire::PsConcluded MemberDriver::concluded() const {
-  const worker::TrainingState& training = machine_.training();
-  return {machine_.generation(),
-          collective_->size(),
-          training.step,
-          training.weight,
-          training.rate,
-          training.cut,
-          {}};
-}
-
-Status MemberDriver::pull(const data::Examples& examples) {
-  HostedRows* const rows = tools_.engine.hosted_rows();
-  if (rows == nullptr) return {};
-  const Timed waiting(tools_.account, TimeUse::kCollectiveWait);
-  return parts_.rows->pull(*rows, examples, concluded());
-}
-
-Input MemberDriver::perform(const worker::StagePart&) {
-  const Status staged =
-      parts_.rows->stage(*tools_.engine.hosted_rows(), concluded(), collective_->rank());
-  if (!staged) return worker::group_failed(staged.error());
-  return worker::PartStaged{};
 }
 
 Status MemberDriver::compute(const data::Examples& examples, bool last, Step step,

@@ -17,10 +17,10 @@
 #include "core/result.h"
 #include "trainer/loop/accounts/traffic_account.h"
 #include "trainer/loop/member_groups.h"
+#include "trainer/loop/served/step_rows.h"
 #include "trainer/loop/sharing/share_link.h"
 #include "trainer/loop/state/checkpoint_writer.h"
 #include "trainer/loop/state/saves.h"
-#include "trainer/loop/step_rows.h"
 #include "trainer/loop/tools.h"
 #include "trainer/worker/member/member_machine.h"
 
@@ -110,6 +110,8 @@ class MemberDriver {
   // The rows of `examples`, if they are on servers.
   [[nodiscard]] Status pull(const data::Examples& examples);
   [[nodiscard]] wire::PsConcluded concluded() const;
+  // Whether the rows will be saved as well; if not, the failure is reported.
+  [[nodiscard]] bool save_rows(worker::Save& effect);
   void abort_together(std::shared_ptr<StepRows::Link> link);
   // Adds the gradient of `examples`, and writes into `done` what came of it.
   [[nodiscard]] Status compute(const data::Examples& examples, bool last, Step step,

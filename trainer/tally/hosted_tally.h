@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "trainer/loop/hosted_rows.h"
 #include "trainer/loop/ps_model.h"
+#include "trainer/loop/served/hosted_rows.h"
 
 namespace antdt::trainer {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "trainer/loop/hosted_rows.h"
+#include "trainer/loop/served/hosted_rows.h"
 #include "trainer/loop/trainer_config.h"
 #include "trainer/torch/batch_keys.h"
 #include "trainer/torch/models/model.h"

@@ -59,6 +59,11 @@ void FinalModel::saved(const wire::CheckpointWritten& written, MonoTime now, Eff
 // written.
 void FinalModel::time_passed(MonoTime now, Effects& out) {
   if (state_ == State::kAwaitingWriter) return write(out);
+  // What was written under the number of an earlier order is of no use.
+  if (state_ == State::kWritten && member_.stages_rows && number() > number_) {
+    state_ = State::kAwaitingWriter;
+    return write(out);
+  }
   if (state_ != State::kWritten || now - said_ < kRepeatAfter) return;
   if (written_.error.empty()) {
     said_ = now;

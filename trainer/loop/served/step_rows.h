@@ -8,7 +8,7 @@
 #include "core/result.h"
 #include "core/wire/ps_messages.h"
 #include "trainer/data/dataset.h"
-#include "trainer/loop/hosted_rows.h"
+#include "trainer/loop/served/hosted_rows.h"
 
 namespace antdt::trainer {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/transport/socket.h"
-#include "trainer/loop/step_rows.h"
+#include "trainer/loop/served/step_rows.h"
 #include "trainer/ps_link/worker_link.h"
 
 namespace antdt::trainer {

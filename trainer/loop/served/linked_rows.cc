@@ -1,4 +1,4 @@
-#include "trainer/loop/linked_rows.h"
+#include "trainer/loop/served/linked_rows.h"
 
 #include <array>
 #include <utility>

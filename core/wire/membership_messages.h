@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/wire/message.h"
-#include "core/wire/ps_roster.h"
+#include "core/wire/servers/ps_roster.h"
 
 namespace antdt::wire {
 

@@ -10,7 +10,7 @@
 #include "core/wire/inspect_messages.h"
 #include "core/wire/membership_messages.h"
 #include "core/wire/operator_messages.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "core/wire/shard_messages.h"
 #include "core/wire/trace_messages.h"
 #include "core/wire/training_messages.h"

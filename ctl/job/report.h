@@ -14,7 +14,7 @@
 #include "core/report/traffic.h"
 #include "core/report/work_report.h"
 #include "core/wire/device/device_messages.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "core/wire/worker_messages.h"
 #include "ctl/lifecycle/lifecycle.h"
 #include "ctl/monitor/view.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/ids.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 
 namespace antdt::ctl::servers {
 

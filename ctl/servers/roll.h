@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/ids.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "ctl/servers/group_events.h"
 
 namespace antdt::ctl::servers {

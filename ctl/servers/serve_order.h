@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "ctl/servers/group_image.h"
 #include "ctl/servers/group_workers.h"
 #include "ctl/servers/placement.h"

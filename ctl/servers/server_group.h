@@ -40,7 +40,7 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "ctl/servers/briefing.h"
 #include "ctl/servers/group_cut.h"
 #include "ctl/servers/group_events.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <variant>
 
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "ctl/job/job_machine.h"
 #include "sim/hosts/process.h"
 #include "sim/servers/ps_packets.h"

@@ -12,7 +12,7 @@
 
 #include "core/ids.h"
 #include "core/wire/envelope.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 
 namespace antdt::sim {
 

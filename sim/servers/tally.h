@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "sim/model.h"
 #include "sim/servers/ps_packets.h"
 

@@ -23,7 +23,7 @@
 #include "core/result.h"
 #include "core/wire/drill_messages.h"
 #include "core/wire/membership_messages.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "core/wire/shard_messages.h"
 #include "core/wire/trace_messages.h"
 #include "core/wire/training_messages.h"

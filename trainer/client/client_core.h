@@ -25,7 +25,7 @@
 #include "core/wire/drill_messages.h"
 #include "core/wire/envelope.h"
 #include "core/wire/membership_messages.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "core/wire/shard_messages.h"
 #include "core/wire/trace_messages.h"
 #include "core/wire/training_messages.h"

@@ -18,7 +18,7 @@
 #include "core/clock.h"
 #include "core/ids.h"
 #include "core/wire/messages.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "trainer/client/client.h"
 #include "trainer/client/effects.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "trainer/ps/replica/node_image.h"
 
 namespace antdt::ps {

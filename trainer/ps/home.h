@@ -12,7 +12,7 @@
 
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "trainer/ps/closer.h"
 #include "trainer/ps/distribution.h"
 #include "trainer/ps/server.h"

@@ -13,7 +13,7 @@
 #include <optional>
 #include <variant>
 
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 
 namespace antdt::ps {
 

@@ -29,7 +29,7 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/wire/envelope.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "trainer/ps/replica/node_image.h"
 #include "trainer/ps/rows/gradient_merge.h"
 #include "trainer/ps/rows/store.h"

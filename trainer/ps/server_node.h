@@ -28,7 +28,7 @@
 #include "core/clock.h"
 #include "core/ids.h"
 #include "core/wire/envelope.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "trainer/ps/cut_orders.h"
 #include "trainer/ps/home.h"
 #include "trainer/ps/server.h"

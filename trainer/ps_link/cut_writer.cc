@@ -9,7 +9,7 @@
 
 #include "core/os/fs.h"
 #include "core/wire/codec.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "trainer/ps_link/slice_file.h"
 
 namespace antdt::ps {

@@ -14,7 +14,7 @@
 #include "core/result.h"
 #include "core/transport/socket.h"
 #include "core/wire/packet.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 
 namespace antdt::ps {
 

@@ -24,7 +24,7 @@
 #include "core/result.h"
 #include "core/transport/socket.h"
 #include "core/wire/packet.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "trainer/ps/process/linked_server.h"
 #include "trainer/ps_link/cut_writer.h"
 #include "trainer/ps_link/peer_links.h"

@@ -1,7 +1,7 @@
 // Connects a parameter server with its agent and the job daemon: the shell of a ServerProcess
 // (trainer/ps/process/server_process.h), which it feeds with the agent's messages and whose effects
 // it carries out. It talks to its agent as every worker does, and its messages to and from the job
-// daemon go the same way (core/wire/ps_messages.h).
+// daemon go the same way (core/wire/servers/ps_messages.h).
 //
 // Runs with `loop` and stops it.
 #pragma once
@@ -18,7 +18,7 @@
 #include "core/result.h"
 #include "core/transport/socket.h"
 #include "core/wire/packet.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "trainer/client/environment.h"
 #include "trainer/injected/injected.h"
 #include "trainer/ps/process/server_process.h"

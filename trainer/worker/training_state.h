@@ -18,7 +18,7 @@ struct Share {
   PlanVersion version;
   std::uint32_t micro_batch = 0;
   std::uint32_t accumulation = 1;
-  double rate = 1;  // factor of the job's learning rate
+  double rate = 1;                       // factor of the job's learning rate
   std::optional<double> threshold = {};  // of Gaia; empty: the job's own
   [[nodiscard]] std::uint64_t samples() const { return std::uint64_t{micro_batch} * accumulation; }
 };

@@ -6,7 +6,7 @@
 
 #include "core/ids.h"
 #include "core/job_states.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "ctl/servers/server_group.h"
 
 namespace antdt::ctl {

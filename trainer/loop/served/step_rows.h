@@ -6,7 +6,7 @@
 
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "trainer/data/dataset.h"
 #include "trainer/loop/served/hosted_rows.h"
 

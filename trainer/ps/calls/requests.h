@@ -29,7 +29,7 @@
 #include "core/clock.h"
 #include "core/result.h"
 #include "core/wire/envelope.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 
 namespace antdt::ps {
 

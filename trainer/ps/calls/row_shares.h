@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "trainer/ps/rows/tables.h"
 
 namespace antdt::ps {

@@ -25,7 +25,7 @@
 #include "core/clock.h"
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "trainer/ps/calls/requests.h"
 #include "trainer/ps/calls/row_shares.h"
 #include "trainer/ps/push_order.h"

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "core/ids.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "trainer/ps/replica/replica.h"
 
 namespace antdt::ps {

@@ -31,7 +31,7 @@
 #include "core/result.h"
 #include "core/wire/envelope.h"
 #include "core/wire/membership_messages.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "core/wire/worker_messages.h"
 #include "trainer/ps/process/linked_server.h"
 

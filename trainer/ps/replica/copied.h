@@ -7,7 +7,7 @@
 
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "trainer/ps/replica/replica.h"
 
 namespace antdt::ps {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 
 namespace antdt::ps {
 

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <deque>
 
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "trainer/ps/replica/state_copy.h"
 
 namespace antdt::ps {

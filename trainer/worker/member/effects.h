@@ -16,7 +16,7 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/wire/membership_messages.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "core/wire/training_messages.h"
 #include "trainer/client/client_core.h"
 #include "trainer/worker/member/heal_plan.h"

@@ -9,7 +9,7 @@
 #include "core/clock.h"
 #include "core/ids.h"
 #include "core/wire/membership_messages.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "trainer/worker/member/inputs.h"
 
 namespace antdt::worker::ps_worker {

@@ -12,7 +12,7 @@
 
 #include "core/sync_strategy.h"
 #include "core/wire/message.h"
-#include "core/wire/ps_roster.h"
+#include "core/wire/servers/ps_roster.h"
 #include "core/wire/training_messages.h"
 
 namespace antdt::wire {

@@ -133,13 +133,25 @@ void Checks::stored(const SharedFiles::Checkpoint& checkpoint) {
   const auto ledger = shard_server::Ledger::restore(ledger_, checkpoint.ledger_image);
   if (!ledger) return world_.violate("saved", ledger.error().message);
   if (!exact()) return check_promise(checkpoint, committed(*ledger));
-  if (shape_.servers > 0) servers_.stored(checkpoint.state.model);
+  if (!shape_.in_collective()) servers_.stored(checkpoint.state.model);
+  if (shape_.has_served_rows()) check_both_parts(checkpoint);
   const auto accounts = shard_server::Accounts::restore(checkpoint.accounts_image);
   if (!accounts) return world_.violate("saved", accounts.error().message);
   const std::string who = fmt::format("the checkpoint of step {}", checkpoint.state.step);
   check_entire(who, checkpoint.state.model);
   check_program_skips(who, checkpoint.state.model, *accounts);
   contains(who, checkpoint.state.model, committed(*ledger), true, "saved");
+}
+
+void Checks::check_both_parts(const SharedFiles::Checkpoint& checkpoint) {
+  const Model rows = tally_of(checkpoint.slices, shape_.grown_records());
+  for (std::size_t r = 0; r < rows.tally.size(); ++r) {
+    if (rows.tally[r] == checkpoint.state.model.tally[r]) continue;
+    return world_.violate("rows as the replica",
+                          fmt::format("a checkpoint's rows have record {} {} times, and its dense "
+                                      "part {} times",
+                                      r, rows.tally[r], checkpoint.state.model.tally[r]));
+  }
 }
 
 // The daemon ends such a process after 10 s without movement (machine_config).
@@ -195,7 +207,7 @@ void Checks::durable(const ctl::JobMachine& machine,
   check_hands(ledger);
   check_monotone(machine);
   check_change(machine);
-  shape_.servers > 0 ? check_servers(machine) : check_models(machine, living, files);
+  shape_.in_collective() ? check_models(machine, living, files) : check_servers(machine);
 }
 
 void Checks::check_change(const ctl::JobMachine& machine) {
@@ -286,7 +298,8 @@ void Checks::ended(const ctl::JobMachine& machine, const SharedFiles& files,
   }
   check_accounts(machine);
   if (files.checkpoints.empty()) return world_.violate("saved", "the model was not kept");
-  if (shape_.servers > 0 && exact()) servers_.ended(files.checkpoints.rbegin()->second.state.model);
+  if (!shape_.in_collective() && exact())
+    servers_.ended(files.checkpoints.rbegin()->second.state.model);
   if (!exact()) return;  // the last checkpoint already contains all records: see stored()
   const Model& kept = files.checkpoints.rbegin()->second.state.model;
   contains("the last checkpoint", kept, full(shape_.epochs), true, "exactly once");

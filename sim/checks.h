@@ -14,6 +14,10 @@
 //                     what the ledger says is committed; later every living
 //                     holder of that state contains what is committed
 //   saved             a checkpoint's model is what its ledger says is committed
+//   rows as the replica
+//                     where embedding rows are on servers: the rows that a member is
+//                     sent, and those of a checkpoint, contain the steps that the
+//                     replica contains, and it is never refused for what it says
 //   patience          no process is ended as hung while it reads or writes without a
 //                     pause and reports that
 //   end               no member hears "end" before all records are committed
@@ -101,6 +105,7 @@ class Checks {
   const std::vector<Record>& order_of(Epoch epoch);
   void check_data(const Program& who);
   void check_entire(const std::string& who, const Model& model);
+  void check_both_parts(const SharedFiles::Checkpoint& checkpoint);
   void check_pin(const Program& who, Record record);
   void check_hands(const shard_server::Ledger& ledger);
   void check_monotone(const ctl::JobMachine& machine);

@@ -61,7 +61,7 @@ std::shared_ptr<Program> Cluster::make_program(Host& at, Member member, std::uin
   JobShape shape = job_.shape;
   const bool lies = options_.sabotage == Sabotage::kLieAboutData;
   if (at.name() == other_host_ && !lies) shape.fingerprint = "other";
-  if (shape.servers > 0) {
+  if (!shape.in_collective()) {
     return std::make_shared<PsWorker>(world_, around_, shape, options_.sabotage, place);
   }
   return std::make_shared<Worker>(world_, around_, shape, options_.sabotage, place);

@@ -81,6 +81,7 @@ std::string SharedFiles::keep(const ctl::job::StoreCheckpoint& order, const std:
 bool SharedFiles::take_slices(const ctl::job::StoreCheckpoint& order) {
   const auto found = slices.find(order.written.directory);
   if (found == slices.end() || found->second.size() != order.written.files.size()) return false;
+  if (written.contains(order.written.directory)) return true;  // the dense part
   Trained& state = written[order.written.directory];
   state.model = tally_of(found->second, records);
   state.step = order.written.step;

@@ -28,7 +28,8 @@ void draw_servers(DrawnJob& job, const Options& options) {
   Rng rng(options.seed ^ kOwn);
   const bool wanted = rng.chance(0.4);
   if (options.sync == Sync::kAllReduce || options.sync == Sync::kDsSync ||
-      options.sync == Sync::kGaia || (options.sync == Sync::kAny && !wanted)) {
+      options.sync == Sync::kGaia || options.sync == Sync::kHybrid ||
+      (options.sync == Sync::kAny && !wanted)) {
     return;
   }
   shape.servers = static_cast<std::uint32_t>(rng.between(1, 4));
@@ -67,6 +68,18 @@ void draw_mixing(DrawnJob& job, const Options& options) {
   if (options.workers > 0) return;
   job.workers = workers;
   shape.global_batch += workers;  // each has a part of it
+}
+
+// In one of four of the others, embedding rows are on servers.
+void draw_served_rows(DrawnJob& job, const Options& options) {
+  JobShape& shape = job.shape;
+  constexpr std::uint64_t kOwn = 0x4b1d;
+  Rng rng(options.seed ^ kOwn);
+  const bool wanted = options.sync == Sync::kAny ? rng.chance(0.25) : options.sync == Sync::kHybrid;
+  if (shape.servers > 0 || shape.sync != SyncStrategy::kAllReduce || !wanted) return;
+  shape.sync = SyncStrategy::kHybrid;
+  shape.servers = static_cast<std::uint32_t>(rng.between(1, 3));
+  job.calm = static_cast<std::uint32_t>(rng.between(1, 6));
 }
 
 // In one of four of the others, domains send one another updates. A domain has hosts, so that a job
@@ -200,6 +213,7 @@ worker::WorkerConfig JobShape::worker_config(Member member, std::uint32_t pid) c
   config.join.data = data();
   config.eval_batch = kEvalBatch;
   config.sharing = sharing;
+  config.stages_rows = has_served_rows();
   if (sync == SyncStrategy::kDsSync) config.exchange = worker::DsSync{groups_seed};
   if (whole_every > 0) config.exchange = worker::Gaia{whole_every, visit_every, threshold()};
   if (sync == SyncStrategy::kShadowEasgd) {
@@ -222,6 +236,7 @@ DrawnJob draw_job(Rng& rng, const Options& options) {
   if (options.workers > 0) job.workers = options.workers;
   draw_servers(job, options);
   draw_mixing(job, options);
+  draw_served_rows(job, options);
   draw_domains(job, options);
   draw_visits(shape, options);
   draw_sharing(shape, options);

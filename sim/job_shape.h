@@ -27,7 +27,7 @@ struct JobShape {
   Duration sample_time{};  // to compute one sample
   Duration write_time{};   // of a checkpoint
   Duration read_time{};
-  std::uint32_t servers = 0;  // 0: the workers are in a collective
+  std::uint32_t servers = 0;  // 0: none
   SyncStrategy sync = SyncStrategy::kAllReduce;
   std::uint64_t groups_seed = 0;  // of members that mix their replicas
   // Of members whose domains send one another updates: everything in each step that this divides.
@@ -58,6 +58,9 @@ struct JobShape {
   [[nodiscard]] shard_server::DomainNumber pinned_to(std::uint64_t record) const;
   // Of such members: the one of the job's file.
   [[nodiscard]] double threshold() const { return 0.01; }
+  // Whether the workers are members of a collective whose embedding rows are on servers.
+  [[nodiscard]] bool has_served_rows() const { return sync == SyncStrategy::kHybrid; }
+  [[nodiscard]] bool in_collective() const { return antdt::in_collective(sync); }
   [[nodiscard]] std::uint32_t server_processes() const { return servers * replicas; }
 };
 

@@ -16,7 +16,8 @@ using antdt::sim::Sync;
 
 constexpr const char* kUsage =
     "usage: sim-run [--seeds N] [--start S] [--faults none|workers|daemon|agents|disks|store|"
-    "operators|messages|programs|data|all] [--sync allreduce|ds-sync|gaia|servers|shadow|any] "
+    "operators|messages|programs|data|all] [--sync "
+    "allreduce|ds-sync|gaia|servers|shadow|hybrid|any] "
     "[--pin never|always|any] [--trace] [--keep-going] [--transcript FILE]\n";
 
 struct Wanted {
@@ -41,6 +42,7 @@ bool set_sync(const std::string& name, Sync& sync) {
          : name == "ds-sync" ? Sync::kDsSync
          : name == "gaia"    ? Sync::kGaia
          : name == "shadow"  ? Sync::kShadow
+         : name == "hybrid"  ? Sync::kHybrid
          : name == "any"     ? Sync::kAny
                              : Sync::kAllReduce;
   return sync != Sync::kAllReduce || name == "allreduce";

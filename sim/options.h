@@ -48,6 +48,9 @@ enum class Sabotage {
   kKeepExchange,     // a step that is dropped leaves what was exchanged before it
   kOwnThreshold,     // the first domain keeps the threshold of the job's file
   kForgetThreshold,  // a daemon that begins again does not know which threshold is in force
+  // Where embedding rows are on servers, and members agree on steps:
+  kGatherUnstaged,  // a member gathers a step without having staged its part on the servers
+  kForgetApplied,   // a member does not know in a new generation what the last step applied
   // Where workers keep replicas beside servers:
   kExchangeTwice,     // a worker moves the centre by twice what its replica moved
   kDropLastExchange,  // a worker does not send the exchange that ends its phase
@@ -59,6 +62,7 @@ enum class Sync {
   kServers,  // with parameter servers; the seed decides whether there is a barrier
   kDsSync,   // members of a collective mix their replicas in groups
   kGaia,     // domains of members send one another what is significant of their updates
+  kHybrid,   // members of a collective, whose embedding rows are on parameter servers
   kShadow,   // with parameter servers and replicas of the dense parameters (shadow-easgd)
   kAny,      // the seed decides
 };

@@ -57,7 +57,8 @@ Parts::Parts(JobMachineConfig the_config, std::unique_ptr<Solution> solution,
 
 void Parts::restore(JobImage image) {
   membership.restore(image.membership);
-  servers.restore(image.servers, image.membership.generation);
+  // Where there are members of a collective as well, each of the two has generations of its own.
+  servers.restore(image.servers, is_hybrid() ? Generation{} : image.membership.generation);
   servers_group.cuts().ordered(image.cut_phase);
   injections.restore(image.injected);
   devices.restore(image.devices);

@@ -60,6 +60,13 @@ class MachineProgram : public ClientProgram {
     operation_changed();
     drive(std::move(input));
   }
+  // Ends an operation that has no answer.
+  void finished(std::uint64_t operation) {
+    if (!is_under_way(operation)) return;
+    operation_.reset();
+    operation_changed();
+    drive({});
+  }
   // Answers the operation after `delay` with what `answer` returns then; if it returns nothing,
   // another operation answers.
   void answer_after(Duration delay, std::function<Answer()> answer) {
@@ -94,7 +101,8 @@ class MachineProgram : public ClientProgram {
       if (!machine_.ended() && !input && machine_.awaits_order()) input = next_order();
       if (input) tell(*std::exchange(input, std::nullopt));
       input = perform_all();
-      if (!input && (!machine_.awaits_order() || !core_.orders().has_next())) break;
+      if (input) continue;
+      if (operation_ || !machine_.awaits_order() || !core_.orders().has_next()) break;
     }
     driving_ = false;
     if (alive()) rests();

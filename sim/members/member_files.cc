@@ -41,8 +41,26 @@ MemberFiles::Answer MemberFiles::perform(worker::Save& effect) {
   const Member self = worker_.member();
   effect.about.directory = fmt::format(".tmp-{}-g{}-{}.{}", effect.about.step, worker_.generation(),
                                        self.worker, self.attempt);
+  const bool is_last = effect.kind == worker::Save::Kind::kFinalModel;
   writing_ = Writing{++writings_, std::move(effect), {model_, worker_.step()}};
+  if (worker_.shape().has_served_rows()) return write_beside_rows(is_last);
   write_on(writings_, 0);
+  return {};
+}
+
+// The servers hear of an ordered checkpoint with the member's next message; after the last step
+// there is none.
+MemberFiles::Answer MemberFiles::write_beside_rows(bool is_last) {
+  wire::CheckpointWritten& about = writing_->save.about;
+  about.directory = fmt::format("{}/{}", kRunDirectory, worker_.rows().directory_of(about.number));
+  if (!is_last) {
+    write_on(writings_, 0);
+    return {};
+  }
+  worker_.rows().conclude([this, number = writings_](std::string error) {
+    if (!writing_ || writing_->number != number) return;
+    error.empty() ? write_on(number, 0) : written(std::move(error));
+  });
   return {};
 }
 

@@ -31,6 +31,7 @@ class MemberFiles {
 
  private:
   [[nodiscard]] Answer read_on(const std::string& directory, std::uint64_t parts);
+  [[nodiscard]] Answer write_beside_rows(bool is_last);
   void write_on(std::uint64_t number, std::uint64_t parts);
   void written(std::string error);
   void say_io(const char* what, const std::string& path, std::uint64_t parts);

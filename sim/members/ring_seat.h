@@ -64,6 +64,7 @@ class RingSeat {
   // The newest generation is over.
   void abort();
   void leave(bool silently);
+  [[nodiscard]] std::uint32_t rank() const { return static_cast<std::uint32_t>(rank_); }
   // The operation that waits for the others was answered.
   void stop_waiting() { waits_ = false; }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/checks.h"
+#include "sim/network.h"
 #include "sim/surroundings.h"
 
 namespace antdt::sim {
@@ -39,7 +40,27 @@ Duration Worker::moves_bytes_for() const {
 
 void Worker::abort(Generation generation) {
   end_.end(generation);
-  if (end_.over()) seat_.abort();
+  if (!end_.over()) return;
+  seat_.abort();
+  later({}, [this] { rows_.wake(); });
+}
+
+void Worker::ended(bool silently) {
+  rows_.leave();
+  seat_.leave(silently);
+}
+
+void Worker::operation_changed() {
+  seat_.stop_waiting();
+  rows_.stop_waiting();
+}
+
+void Worker::answered(PsAnswer answer) {
+  later({}, [this, answer = std::move(answer)]() mutable { rows_.answered(std::move(answer)); });
+}
+
+void Worker::send_packet(const std::string& endpoint, PsPacket packet) {
+  if (may_send()) around_.network.ask(*this, endpoint, std::move(packet));
 }
 
 void Worker::tell_news() {
@@ -68,10 +89,13 @@ void Worker::rests() {
 
 Worker::Answer Worker::perform_one(worker::Effect& effect) {
   if (sabotage_ != Sabotage::kNone) break_rule(effect);
+  if (std::holds_alternative<worker::LeaveCollective>(effect)) rows_.leave();
   return std::visit(
       [this](auto& e) {
         if constexpr (requires { seat_.perform(e); }) {
           return seat_.perform(e);
+        } else if constexpr (requires { rows_.perform(e); }) {
+          return rows_.perform(e);
         } else if constexpr (requires { files_.perform(e); }) {
           return files_.perform(e);
         } else {
@@ -217,8 +241,18 @@ Worker::Answer Worker::take_on(const worker::ComputeMicroBatch& effect, std::siz
     done.compute = slowed(shape_.sample_time * static_cast<int>(got));
     done.skipped = skip_some(begin);
     if (state_.visited_under) done.visit = found_by_visit(done.records);
-    if (!effect.last) return done;
+    if (shape_.has_served_rows()) {
+      return rows_.pull(std::span(state_.batch).subspan(begin),
+                        [this, effect, done] { return compute_on(effect, done); });
+    }
   }
+  return compute_on(effect, std::move(done));
+}
+
+// Its records, if there are any, are taken.
+Worker::Answer Worker::compute_on(const worker::ComputeMicroBatch& effect,
+                                  worker::MicroBatchComputed done) {
+  if (done.records > 0 && !effect.last) return done;
   const Duration work = kStepTime + shape_.sample_time * static_cast<int>(state_.batch.size());
   core_.set_activity(worker::name_of(worker::TimeUse::kCompute));
   answer_after(slowed(world_.rng().time(work, work + work / 4)), [done] { return done; });
@@ -394,11 +428,14 @@ Worker::Answer Worker::perform(const worker::EvaluateBatch& effect) {
     answer_after(kEvalLookAgain, [done] { return done; });
     return {};
   }
-  core_.set_activity(worker::name_of(worker::TimeUse::kCompute));
   done.partial.records = taken.records;
-  answer_after(slowed(shape_.sample_time * static_cast<int>(taken.records)),
-               [done] { return done; });
-  return {};
+  const auto evaluate = [this, done]() -> Answer {
+    core_.set_activity(worker::name_of(worker::TimeUse::kCompute));
+    answer_after(slowed(shape_.sample_time * static_cast<int>(done.records)),
+                 [done] { return done; });
+    return {};
+  };
+  return shape_.has_served_rows() ? rows_.pull({}, evaluate) : evaluate();
 }
 
 }  // namespace antdt::sim

@@ -6,12 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "sim/hosts/machine_program.h"
 #include "sim/members/member_files.h"
 #include "sim/members/ring_seat.h"
+#include "sim/members/served_rows.h"
 #include "sim/model.h"
 #include "sim/world.h"
 #include "trainer/worker/member/member_machine.h"
@@ -32,21 +34,29 @@ class Worker final : public MachineProgram<worker::MemberMachine, worker::Input,
   // For how long it has read or written without a pause.
   [[nodiscard]] Duration moves_bytes_for() const;
 
+  using MachineProgram::answered;
+  void answered(PsAnswer answer) override;
+
+  // ---- for its rows on servers
+  [[nodiscard]] const HostClock& clock() const { return clock_; }
+  [[nodiscard]] std::span<const Record> batch() const { return state_.batch; }
+  [[nodiscard]] std::uint32_t rank() const { return seat_.rank(); }
+  void send_packet(const std::string& endpoint, PsPacket packet);
+
   // ---- for its files
+  [[nodiscard]] ServedRows& rows() { return rows_; }
   void saved(const wire::CheckpointWritten& written, worker::Save::Kind kind);
   void say_io(client::Io io);
 
  private:
   void abort(Generation generation) override;
-  void ended(bool silently) override { seat_.leave(silently); }
-  void operation_changed() override { seat_.stop_waiting(); }
+  void ended(bool silently) override;
+  void operation_changed() override;
   void tell_news() override;
   [[nodiscard]] Answer next_order() override;
   [[nodiscard]] Answer perform_one(worker::Effect& effect) override;
   void rests() override;
 
-  [[nodiscard]] Answer perform(const worker::UseServers&) { return {}; }
-  [[nodiscard]] Answer perform(const worker::StagePart&) { return worker::PartStaged{}; }
   [[nodiscard]] Answer perform(worker::Send& effect);
   [[nodiscard]] Answer perform(const worker::SpendTime& effect);
   [[nodiscard]] Answer perform(const worker::StartReading& effect);
@@ -74,6 +84,8 @@ class Worker final : public MachineProgram<worker::MemberMachine, worker::Input,
   [[nodiscard]] std::uint64_t number_of(std::uint32_t trainer, std::uint64_t times) const;
   [[nodiscard]] Answer take_on(const worker::ComputeMicroBatch& effect, std::size_t begin,
                                MonoTime until);
+  [[nodiscard]] Answer compute_on(const worker::ComputeMicroBatch& effect,
+                                  worker::MicroBatchComputed done);
   [[nodiscard]] Answer take_part(const worker::TakePart& effect, MonoTime until);
   // Until there are so many.
   [[nodiscard]] bool take_records(std::size_t wanted, std::vector<Record>& into);
@@ -83,6 +95,7 @@ class Worker final : public MachineProgram<worker::MemberMachine, worker::Input,
 
   MemberModel state_;
   RingSeat seat_{*this, state_};
+  ServedRows rows_{*this};
   MemberFiles files_{*this, state_.model};
   std::optional<MonoTime> armed_;
   std::uint64_t place_ = 0;  // for a sabotage: its place one commit ago

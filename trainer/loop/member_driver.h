@@ -45,7 +45,7 @@ class MemberDriver {
     // for the records that this member computes of others.
     std::optional<ShareLinkOptions> sharing = {};
     data::RecordReader* shared = nullptr;
-    std::string key;  // this process's public key, for servers that are reached over tcp
+    std::string key = {};  // this process's public key, for servers that are reached over tcp
     // If the engine's rows are on servers: how this member reaches these. Must outlive the driver.
     StepRows* rows = nullptr;
   };

@@ -55,17 +55,21 @@ void FinalModel::saved(const wire::CheckpointWritten& written, MonoTime now, Eff
   out.emplace_back(Send{written_});
 }
 
+// Where rows are on servers, a checkpoint is ordered, anew if it could not be written.
+// From: awaiting writer; written, under the number of an earlier order. To: see write.
+void FinalModel::heard(Effects& out) {
+  if (!member_.stages_rows) return;
+  if (state_ != State::kAwaitingWriter && state_ != State::kWritten) return;
+  if (number() == 0) return;
+  state_ = State::kAwaitingWriter;
+  write(out);
+}
+
 // From: written. To: written, and it is reported again; awaiting writer, if it could not be
 // written.
 void FinalModel::time_passed(MonoTime now, Effects& out) {
-  if (state_ == State::kAwaitingWriter) return write(out);
-  // What was written under the number of an earlier order is of no use.
-  if (state_ == State::kWritten && member_.stages_rows && number() > number_) {
-    state_ = State::kAwaitingWriter;
-    return write(out);
-  }
   if (state_ != State::kWritten || now - said_ < kRepeatAfter) return;
-  if (written_.error.empty()) {
+  if (written_.error.empty() || member_.stages_rows) {
     said_ = now;
     out.emplace_back(Send{written_});
     return;

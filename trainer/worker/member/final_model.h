@@ -35,6 +35,8 @@ class FinalModel {
   void finish(const wire::PhaseStart& start, Effects& out);
   void saved(const wire::CheckpointWritten& written, MonoTime now, Effects& out);
   void time_passed(MonoTime now, Effects& out);
+  // The job may have ordered a checkpoint.
+  void heard(Effects& out);
   // Another generation is formed.
   void forget() { state_ = State::kNothing; }
 

@@ -73,7 +73,8 @@ void MemberMachine::on(const Saved& input, MonoTime now, Effects& out) {
 // From: any that waits for an order. To: ended, if it was asked to leave.
 void MemberMachine::on(const Heard& input, MonoTime, Effects& out) {
   member_.heard = input;
-  if (awaits_order() && member_.wants_to_leave()) leave(out);
+  if (awaits_order() && member_.wants_to_leave()) return leave(out);
+  final_model_.heard(out);
 }
 
 void MemberMachine::on(const TimePassed&, MonoTime now, Effects& out) {

@@ -51,6 +51,7 @@ class NextPull {
         return pushes - std::min(pushes, worker_.staleness);
       }
       case ps::Consistency::kUnbounded:
+      case ps::Consistency::kSteps:  // members of a collective say what they have concluded instead
         return 0;
     }
     return 0;

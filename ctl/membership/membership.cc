@@ -276,6 +276,11 @@ void Membership::on(const StateLost& e, Effects& out) {
   state_ = State::kGathering;
 }
 
+void Membership::on(const FormationAllowed& e, Effects& out) {
+  may_form_ = e.allowed;
+  begin_if_complete(out);
+}
+
 void Membership::on(const TrainingBegun& e, Effects& out) {
   lineage_ = e.lineage;
   restore_ = e.restore;
@@ -329,7 +334,7 @@ void Membership::on(const TimePassed&, Effects& out) {
 // ------------------------------------------------------------------- formation
 
 void Membership::begin_if_complete(Effects& out) {
-  if (!gathering() || state_lost_) return;
+  if (!gathering() || state_lost_ || !may_form_) return;
   const bool all_are_required = !some_of_base_expected();
   const auto is_waited_for = [&](Member m) {
     return expected_.contains(m) && !joined_.contains(m) &&

@@ -92,6 +92,7 @@ class Membership {
   void on(const MemberGone& e, Effects& out);
   void on(const CollectiveStuck& e, Effects& out);
   void on(const StateLost& e, Effects& out);
+  void on(const FormationAllowed& e, Effects& out);
   void on(const TrainingBegun& e, Effects& out);
   void on(const StateMoved& e, Effects& out);
   void on(const TimePassed& e, Effects& out);
@@ -142,6 +143,7 @@ class Membership {
   CheckpointReader reader_;              // reader of `restore_`
   std::set<Member> suspects_;            // members of the base, see MemberGone
   std::uint32_t failed_formations_ = 0;  // how many since the last settled generation
+  bool may_form_ = true;
   bool state_lost_ = false;              // RestoreState was sent, and TrainingBegun has not come
   MonoTime now_{};
   MonoTime since_{};  // when the present state began

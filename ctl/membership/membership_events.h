@@ -77,6 +77,10 @@ struct CollectiveStuck {
 struct StateLost {
   std::string reason;
 };
+// Whether a generation may be formed: where rows are on servers, only while these serve.
+struct FormationAllowed {
+  bool allowed = true;
+};
 // Training begins from a checkpoint, or from the seeded start (empty `restore`).
 struct TrainingBegun {
   Lineage lineage;
@@ -87,7 +91,8 @@ struct TrainingBegun {
 struct StateMoved {};
 struct TimePassed {};
 using Input = std::variant<MembersExpected, MemberJoined, AddressArrived, ReadyArrived, MemberGone,
-                           CollectiveStuck, StateLost, TrainingBegun, StateMoved, TimePassed>;
+                           CollectiveStuck, StateLost, FormationAllowed, TrainingBegun, StateMoved,
+                           TimePassed>;
 
 // --------------------------------------------------------------------- effects
 

@@ -79,6 +79,8 @@ class ServerGroup {
   [[nodiscard]] bool serving() const { return state_ == State::kServing; }
   [[nodiscard]] Generation generation() const { return generation_; }
   // Whether nothing is applied after the checkpoint that is being made.
+  // The checkpoint that is being made; 0: none.
+  [[nodiscard]] std::uint64_t cut() const { return cut_.number(); }
   [[nodiscard]] bool closing() const { return cut_.last() != 0; }
   [[nodiscard]] const GroupWorkers& workers() const { return workers_; }
   [[nodiscard]] const Placement& placement() const { return placement_; }

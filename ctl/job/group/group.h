@@ -26,6 +26,9 @@ struct Beginning {
   std::string who;               // what goes on with which state, for people
 };
 
+// What members are told whose model is kept.
+inline constexpr const char* kDone = "the job is done";
+
 class Group {
  public:
   Group() = default;

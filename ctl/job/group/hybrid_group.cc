@@ -7,7 +7,10 @@
 
 namespace antdt::ctl::job {
 
-bool HybridGroup::whole() const { return ring_.whole() && parts_.servers.serving(); }
+// Servers whose rows are kept may have left before the members.
+bool HybridGroup::whole() const {
+  return ring_.whole() && (parts_.servers.serving() || parts_.lifecycle.model_kept());
+}
 
 std::optional<std::vector<Member>> HybridGroup::restored() {
   auto group = ring_.restored();
@@ -17,9 +20,12 @@ std::optional<std::vector<Member>> HybridGroup::restored() {
 
 // The turn in which one of the two lost what it had may be the last of an incarnation.
 void HybridGroup::recover(Work& work) {
+  if (parts_.lifecycle.model_kept()) return ring_.recover(work);
   const bool has_base = parts_.membership.base() != Generation{};
   if (has_base && !parts_.servers.serving()) {
-    work.then(membership::StateLost{"the servers that held the rows are given up"});
+    const std::string why = "the servers that held the rows are given up";
+    work.then(membership::StateLost{why});
+    work.then(servers::RowsVoid{why});
   }
   ring_.recover(work);
 }
@@ -31,6 +37,7 @@ void HybridGroup::expect(Work& work) {
     (w.is_server() ? expected.servers : expected.workers).push_back(w.member());
   }
   work.then(std::move(expected));
+  work.then(membership::FormationAllowed{parts_.servers.serving()});
   ring_.expect(work);
 }
 
@@ -67,6 +74,17 @@ void HybridGroup::order_checkpoint(const lifecycle::OrderCheckpoint& order, Work
   ring_.order_checkpoint(order, work);
 }
 
+// The order to write the model, or to leave, may have been lost with an incarnation of the job
+// daemon.
+void HybridGroup::say_finish_again(Work& work) {
+  if (parts_.lifecycle.model_kept()) {
+    return parts_.members.send_to_group(wire::Leave{kDone, 0}, work);
+  }
+  ring_.say_finish_again(work);
+  const std::uint64_t ordered = parts_.servers.cut();
+  if (ordered != 0) parts_.members.send_to_group(wire::CheckpointOrder{ordered}, work);
+}
+
 // In the turn in which Membership begins again as well.
 void HybridGroup::begin(const std::string& checkpoint, std::uint64_t version, Work& work) {
   work.then(servers::RestoreChosen{checkpoint, version});
@@ -99,17 +117,20 @@ void HybridGroup::carry_out(const servers::Effect& effect, Work& work) {
                  [&](const servers::OpenGroup& e) {
                    work.note("servers", fmt::format("{} servers hold the rows",
                                                     parts_.servers.roster().servers.size()));
+                   work.then(membership::FormationAllowed{true});
                    for (const Member worker : e.workers) let_join(worker, work);
                  },
                  [&](const servers::AdmitWorker& e) { let_join(e.worker, work); },
                  // Membership settles which of its records count.
                  [&](const servers::SettleLeaver&) {},
                  [&](const servers::DissolveGroup& e) {
-                   if (parts_.lifecycle.outcome()) return;  // the workers leave
+                   // the workers leave
+                   if (parts_.lifecycle.outcome() || parts_.lifecycle.model_kept()) return;
                    work.note("generation-broken",
                              fmt::format("the servers of group {} are given up: {}", e.generation,
                                          e.reason));
                    joined_.clear();
+                   work.then(membership::FormationAllowed{false});
                    work.then(membership::StateLost{e.reason});
                  },
                  [&](const servers::RepeatDissolve&) {},  // Membership repeats its Abort

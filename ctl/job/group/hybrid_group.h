@@ -46,7 +46,7 @@ class HybridGroup final : public Group {
   }
   void model_failed() override { ring_.model_failed(); }
   void set_rate(double /*rate*/, Work& /*work*/) override {}  // members say it with each step
-  void say_finish_again(Work& work) override { ring_.say_finish_again(work); }
+  void say_finish_again(Work& work) override;
   [[nodiscard]] Result<Beginning> beginning(const CheckpointFound& found) const override {
     return ring_.beginning(found);
   }

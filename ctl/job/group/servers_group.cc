@@ -8,11 +8,6 @@
 #include "ctl/job/parts.h"
 
 namespace antdt::ctl::job {
-namespace {
-
-constexpr const char* kDone = "the job is done";
-
-}  // namespace
 
 Generation ServersGroup::generation() const { return parts_.servers.generation(); }
 

@@ -92,6 +92,7 @@ Result<int> work_in_a_collective(const Worker& worker) {
                 worker.config, injected.link(),
                 worker.config.domains.of(worker.client.member().worker, worker.client.host())));
   ANTDT_TRY(auto make_collective, collectives(worker, device.device, options));
+  transport::Context context;  // outlives the links to servers, which the guard may hold
   trainer::GenerationGuard guard;
   trainer::MemberDriver::Parts parts{worker.train.reader.get(), worker.eval.reader.get(),
                                      worker.identity(), std::move(make_collective)};
@@ -117,7 +118,6 @@ Result<int> work_in_a_collective(const Worker& worker) {
       return link->delay(bytes);
     };
   }
-  transport::Context context;
   std::optional<trainer::LinkedRows> rows;
   if (engine->hosted_rows() != nullptr) {
     trainer::LinkedRows::Parts of_rows{worker.client.member(), worker.config.seed};

@@ -17,10 +17,6 @@ RECORDS = 12000
 
 
 class HybridTest(ServersTest):
-    def setUp(self):
-        super().setUp()
-        self.env["ANTDT_EXPERIMENTAL"] = "hybrid"
-
     def assert_both_parts(self, run_dir, summary, records, epochs):
         """Every record is counted once an epoch in the dense replica, in its three rows, and by the
         ledger, all of one checkpoint."""
@@ -118,14 +114,10 @@ class HybridModel(HybridTest):
             self.assertAlmostEqual(ours["train"]["loss"], theirs["train"]["loss"], delta=0.01)
         self.assert_nothing_left()
 
-    def test_it_is_refused_without_servers_and_unless_it_is_wanted(self):
+    def test_it_is_refused_without_servers(self):
         none = self.antdt("run", self.job(servers=0), "--dry-run")
         self.assertEqual(none.returncode, 2, none.stdout)
         self.assertIn("and the job has none: add [roles.server]", none.stderr + none.stdout)
-        del self.env["ANTDT_EXPERIMENTAL"]
-        refused = self.antdt("run", self.job())
-        self.assertEqual(refused.returncode, 2, refused.stdout)
-        self.assertIn("set ANTDT_EXPERIMENTAL=hybrid to try it", refused.stderr)
 
 
 if __name__ == "__main__":

@@ -98,6 +98,10 @@ ServedRows::Answer ServedRows::await_call(Next next) {
 ServedRows::Answer ServedRows::perform(const worker::UseServers& effect) {
   leave();
   group_ = effect.group;
+  if (effect.servers.servers.empty()) {
+    worker_.world().violate("rows as the replica",
+                            "a generation has settled, and no servers serve; " + worker_.doing());
+  }
   PsLink::Outside outside{
       [this] { return worker_.clock().now(); },
       [this](Duration delay, World::Action action) {

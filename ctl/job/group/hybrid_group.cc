@@ -124,13 +124,12 @@ void HybridGroup::carry_out(const servers::Effect& effect, Work& work) {
                  // Membership settles which of its records count.
                  [&](const servers::SettleLeaver&) {},
                  [&](const servers::DissolveGroup& e) {
-                   // the workers leave
-                   if (parts_.lifecycle.outcome() || parts_.lifecycle.model_kept()) return;
+                   work.then(membership::FormationAllowed{false});
+                   if (parts_.lifecycle.model_kept()) return;  // the workers leave
                    work.note("generation-broken",
                              fmt::format("the servers of group {} are given up: {}", e.generation,
                                          e.reason));
                    joined_.clear();
-                   work.then(membership::FormationAllowed{false});
                    work.then(membership::StateLost{e.reason});
                  },
                  [&](const servers::RepeatDissolve&) {},  // Membership repeats its Abort

@@ -59,8 +59,8 @@ void SkewScout::on(const Visited& input, MonoTime now, Effects& out) {
   out.emplace_back(SetThreshold{
       threshold(),
       fmt::format(
-          "threshold {:.4g} -> {:.4g}: accuracy on other domains' records is {:.1f} points "
-          "lower, {:.1f}% of the bytes were sent, cost {:.3f}{}",
+          "threshold {:.4g} -> {:.4g}: replicas did {:.1f}% worse on other domains' records, with "
+          "{:.1f}% of the bytes, cost {:.3f}{}",
           before, threshold(), 100 * std::max(0.0, input.accuracy_loss), 100 * ratio, cost,
           known == measured_.end() ? "" : fmt::format(" (it was {:.3f})", known->second.cost))});
 }

@@ -123,13 +123,13 @@ std::vector<report::Skipped> skipped_of(const Totals& totals) {
 
 // Numbers that only jobs with parameter servers have. `T`: Status or Summary.
 template <class T>
-void add_servers(T& out, const std::vector<ServerReport>& servers) {
-  if (servers.empty()) return;
+void add_servers(T& out, const JobReport& r) {
+  for (const ServerReport& s : r.servers) out.servers.push_back(server_of(s));
+  if (r.servers.empty() || !r.servers_decide) return;
   std::uint64_t parts = 0, sum = 0;
   out.staleness.emplace();
   out.pushes.emplace();
-  for (const ServerReport& s : servers) {
-    out.servers.push_back(server_of(s));
+  for (const ServerReport& s : r.servers) {
     parts += s.said.staleness_pushes;
     sum += s.said.staleness_sum;
     out.staleness->max = std::max(out.staleness->max, s.said.staleness_max);
@@ -256,7 +256,7 @@ report::Status status_of(const JobReport& r) {
   for (const WorkerReport& w : r.workers) out.workers.push_back(worker_of(w));
   add_progress(out, r);
   out.skipped_by_program = skipped_of(r.totals);
-  add_servers(out, r.servers);
+  add_servers(out, r);
   add_traced(out, r);
   out.servers_count = r.servers_count;
   out.servers_wanted = r.servers_wanted;
@@ -325,7 +325,7 @@ report::Summary summary_of(const JobReport& r) {
   add_workers(out, r);
   out.traffic = r.traffic;
   out.update_threshold = r.update_threshold;
-  add_servers(out, r.servers);
+  add_servers(out, r);
   add_traced(out, r);
   return out;
 }

@@ -128,6 +128,8 @@ struct JobReport {
   JobState state{};
   Generation generation;
   std::string collective = {};  // what carries the bytes between its members; empty: not known
+  // Whether servers decide about pushes; where members of a collective agree on steps, they do not.
+  bool servers_decide = true;
   std::optional<report::Traffic> traffic = {};  // what workers exchanged in collectives
   std::optional<report::UpdateThreshold> update_threshold = {};
   Lineage lineage;

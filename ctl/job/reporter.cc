@@ -241,6 +241,7 @@ JobReport report_of(const Parts& parts) {
   r.generation = parts.group.generation();
   r.lineage = parts.membership.lineage();
   r.collective = parts.membership.collective();
+  r.servers_decide = !in_collective(parts.config.spec.sync);
   r.traffic = parts.traffic.report();
   r.update_threshold = threshold_of(parts.controller);
   r.incarnation = parts.config.incarnation;

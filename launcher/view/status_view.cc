@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "core/report/json.h"
 #include "core/report/states.h"
@@ -191,9 +192,10 @@ std::string threshold_line(const std::optional<report::UpdateThreshold>& thresho
   }
   if (const auto& visit = threshold->visit) {
     line += fmt::format(
-        "; at step {} replicas did {:.1f}% worse in another domain than its own replica, with "
+        "; at step {} replicas did {:.1f}% {} in another domain than its own replica, with "
         "{:.1f}% of the bytes",
-        grouped(visit->step), 100 * visit->accuracy_loss, 100 * visit->bytes_share);
+        grouped(visit->step), 100 * std::abs(visit->accuracy_loss),
+        visit->accuracy_loss < 0 ? "better" : "worse", 100 * visit->bytes_share);
   }
   return line;
 }

@@ -100,7 +100,8 @@ void add_shared_steps(const report::Summary& s, Lines& lines) {
 void add_servers(const report::Summary& s, Lines& lines) {
   if (s.servers.empty()) return;
   std::ranges::move(server_table(s.servers), std::back_inserter(lines));
-  const report::Pushes pushes = s.pushes.value_or(report::Pushes{});
+  if (!s.pushes) return;
+  const report::Pushes& pushes = *s.pushes;
   const report::Staleness staleness = s.staleness.value_or(report::Staleness{});
   lines.push_back(
       fmt::format("pushes: {} applied, {} late, {} repeated; staleness {:.1f} (most {})",

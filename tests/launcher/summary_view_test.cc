@@ -123,6 +123,8 @@ TEST(SummaryView, SaysWhatDomainsSentOfTheirUpdates) {
       Contains("threshold of updates between domains: 0.05 (0.2 in job.toml); at step 1,200 "
                "replicas did 3.1% worse in another domain than its own replica, with 12.4% of "
                "the bytes"));
+  s.update_threshold->visit->accuracy_loss = -0.005;
+  EXPECT_THAT(summary_lines(s), Contains(HasSubstr("did 0.5% better in another domain")));
 }
 
 TEST(SummaryView, AFailedRunEndsWithItsFirstCause) {

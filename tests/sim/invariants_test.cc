@@ -309,6 +309,20 @@ TEST(InvariantsTest, AnExchangeThatIsMissingAtTheEndOfAPhaseIsSeen) {
   expect_seen(Sabotage::kDropLastExchange, "none", 5, {"exchange"}, Sync::kShadow);
 }
 
+TEST(InvariantsTest, RowsOnServersFollowTheStepsOfMembersUnderAllFaults) {
+  EXPECT_THAT(broken(Sabotage::kNone, "none", all_or_some(20, 1), {}, Sync::kHybrid), IsEmpty());
+  EXPECT_THAT(broken(Sabotage::kNone, "store", all_or_some(20, 2), {}, Sync::kHybrid), IsEmpty());
+  EXPECT_THAT(broken(Sabotage::kNone, "all", all_or_some(40, 4), {}, Sync::kHybrid), IsEmpty());
+}
+
+TEST(InvariantsTest, AMemberThatGathersWithoutItsPartOnTheServersIsSeen) {
+  expect_seen(Sabotage::kGatherUnstaged, "none", 5, {"rows as the replica"}, Sync::kHybrid);
+}
+
+TEST(InvariantsTest, AMemberThatDoesNotKnowWhatTheLastStepAppliedIsSeen) {
+  expect_seen(Sabotage::kForgetApplied, "workers", 20, {"rows as the replica"}, Sync::kHybrid);
+}
+
 TEST(InvariantsTest, APlaceThatIsCommittedBeforeItsHomeDecidedIsNotInTheModel) {
   expect_seen(Sabotage::kCommitEarly, "workers", 30, {"model and ledger", "exactly once"},
               Sync::kServers);

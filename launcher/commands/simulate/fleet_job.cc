@@ -49,6 +49,12 @@ Status can_be_played(const launcher::JobConfig& config) {
         "trainer.sync = \"auto\" is decided when a job is started: name the way that is to be "
         "simulated with --set trainer.sync=…");
   }
+  if (by_name<SyncStrategy>(config.trainer.sync) == SyncStrategy::kHybrid) {
+    return fail(ErrorKind::kUsage,
+                "trainer.sync = \"hybrid\" is not simulated: how many rows a step moves depends on "
+                "the data. Simulate the job with --set trainer.sync=allreduce --set "
+                "roles.server.count=0, or run it");
+  }
   if (by_name<SyncStrategy>(config.trainer.sync) == SyncStrategy::kGaia) {
     return fail(
         ErrorKind::kUsage,

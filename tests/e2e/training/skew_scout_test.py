@@ -123,8 +123,8 @@ class SkewScout(tally.TallyTest):
         self.assertGreater(found["visit"]["step"], 0)
         self.assertLess(found["visit"]["bytes_share"], 1)
         reasons = [a["reason"] for a in run.summary["actions"]]
-        self.assertRegex(reasons[0], r"threshold 0.2 -> 0.1: accuracy on other domains' records is "
-                                     r"\d+\.\d points lower, \d+\.\d% of the bytes were sent")
+        self.assertRegex(reasons[0], r"threshold 0.2 -> 0.1: replicas did \d+\.\d% worse on "
+                                     r"other domains' records, with \d+\.\d% of the bytes")
         for words in (("explain", run.dir), ("status", run.dir)):
             said = self.antdt(*words)
             self.assertEqual(said.returncode, 0, said.stderr)

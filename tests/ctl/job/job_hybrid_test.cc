@@ -1,0 +1,148 @@
+// Members of a collective whose embedding rows are on two servers (sync = "hybrid"): that the two
+// groups begin, go back and are stored together.
+#include <gmock/gmock.h>
+
+#include "tests/ctl/job/job_servers_fixture.h"
+
+namespace antdt::ctl {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class JobHybridTest : public JobServersTest {
+ protected:
+  JobHybridTest() {
+    JobMachineConfig with = with_servers();
+    with.spec.sync = SyncStrategy::kHybrid;
+    begin(with, {w(0), w(1), s(0), s(1)});
+    for (const Member m : {w(0), w(1), s(0), s(1)}) joins(m);
+  }
+  void saw(const job::Effects& outputs) override {
+    JobServersTest::saw(outputs);
+    for (const auto& form : sent<wire::Form>(outputs)) forms.push_back(form);
+    for (const auto& settle : sent<wire::Settle>(outputs)) settles.push_back(settle.second);
+    for (const auto& abort : sent<wire::Abort>(outputs)) aborts.push_back(abort);
+    for (const auto& store : all<job::StoreCheckpoint>(outputs)) stored.push_back(store);
+    searches += all<job::FindCheckpoint>(outputs).size();
+  }
+  template <class Body>
+  job::Effects server_says(Member server, const Body& body) {
+    return feed(job::WorkerSaid{server, machine->server_group().generation(), 0, body});
+  }
+  void serve_all(std::uint32_t attempt = 1) {
+    for (const Member m : {s(0, attempt), s(1)}) {
+      server_says(m, wire::PsServing{number[m], {}});
+    }
+  }
+  void settle(Step step = {}) {
+    for (const Member m : {w(0), w(1)}) says(m, wire::Address{"here"});
+    for (const Member m : {w(0), w(1)}) {
+      wire::Ready ready;
+      ready.step = step;
+      says(m, ready);
+    }
+  }
+  void dense_part(std::uint64_t checkpoint, Step step) {
+    wire::CheckpointWritten written;
+    written.number = checkpoint;
+    written.phase = 1;
+    written.step = step;
+    written.directory = "/run/checkpoints/.tmp-1-g1";
+    written.places = {{w(0).worker, 0}, {w(1).worker, 0}};
+    written.files.push_back({"state.bin", 8, {}});
+    says(w(0), written);
+  }
+  void rows_part(std::uint64_t checkpoint, std::uint64_t version) {
+    for (const Member m : {s(0), s(1)}) {
+      wire::PsSaved saved;
+      saved.number = checkpoint;
+      saved.version = version;
+      saved.files.push_back({"slice-0" + std::to_string(m.worker.index) + ".rows", 8, {}});
+      server_says(m, saved);
+    }
+  }
+  void lose_the_first_server() {
+    exits(s(0), SIGKILL);
+    clock.advance(std::chrono::seconds(5));
+    feed(job::TimePassed{});
+    feed(lifecycle::WorkerStarted{s(0, 2), 2});
+    joins(s(0, 2));
+  }
+
+  std::vector<std::pair<Member, wire::Form>> forms;
+  std::vector<wire::Settle> settles;
+  std::vector<std::pair<Member, wire::Abort>> aborts;
+  std::vector<job::StoreCheckpoint> stored;
+  std::size_t searches = 0;
+};
+
+TEST_F(JobHybridTest, MembersAreFormedOnceTheServersServeAndHearWhereTheyAre) {
+  EXPECT_THAT(forms, IsEmpty()) << "the servers have not answered";
+  serve_all();
+  EXPECT_THAT(forms, SizeIs(2));
+  settle();
+  ASSERT_THAT(settles, SizeIs(2));
+  ASSERT_TRUE(settles[0].servers.has_value());
+  EXPECT_EQ(settles[0].servers->servers, (std::vector<std::string>{"/run/s0", "/run/s1"}));
+  EXPECT_EQ(settles[0].servers->sync, SyncStrategy::kHybrid);
+  EXPECT_EQ(settles[0].group, machine->server_group().generation());
+}
+
+TEST_F(JobHybridTest, ALostServerTakesMembersAndServersBackToOneCheckpoint) {
+  serve_all();
+  settle();
+  forms.clear();
+  lose_the_first_server();
+  EXPECT_THAT(aborts, SizeIs(testing::Ge(2U)));
+  EXPECT_EQ(searches, 1U);
+  for (const Member m : {w(0), w(1)}) says(m, join(Generation{1}, Step{7}));
+  EXPECT_THAT(forms, IsEmpty()) << "it is not known yet from where training goes on";
+
+  const auto outputs = feed(job::CheckpointFound{});
+  EXPECT_EQ(machine->membership().lineage(), Lineage{2});
+  EXPECT_THAT(sent<wire::PsServe>(outputs), SizeIs(2)) << "in the same turn";
+  for (const Member m : {w(0), w(1)}) says(m, join(Generation{1}, Step{7}));
+  EXPECT_THAT(forms, IsEmpty()) << "the servers do not have their rows yet";
+  serve_all(2);
+  ASSERT_THAT(forms, SizeIs(2));
+  EXPECT_EQ(forms[0].second.base, Generation{}) << "nobody's replica belongs to these rows";
+}
+
+TEST_F(JobHybridTest, ARestartOfTheJobDaemonKeepsBothGroups) {
+  serve_all();
+  settle();
+  const Generation group = machine->server_group().generation();
+  JobMachineConfig again = with_servers();
+  again.spec.sync = SyncStrategy::kHybrid;
+  open(again);
+  EXPECT_TRUE(machine->server_group().serving());
+  EXPECT_EQ(machine->server_group().generation(), group);
+  EXPECT_TRUE(machine->membership().settled());
+  EXPECT_EQ(searches, 0U);
+}
+
+TEST_F(JobHybridTest, ACheckpointIsStoredWhenBothPartsAreThere) {
+  serve_all();
+  settle();
+  order_checkpoint();
+  dense_part(1, Step{5});
+  EXPECT_THAT(stored, IsEmpty());
+  rows_part(1, 5);
+  ASSERT_THAT(stored, SizeIs(1));
+  EXPECT_EQ(stored[0].written.step, Step{5});
+  EXPECT_THAT(stored[0].written.files, SizeIs(3)) << "one of the replica, two of the rows";
+}
+
+TEST_F(JobHybridTest, APartOfAnotherStepMakesNoCheckpoint) {
+  serve_all();
+  settle();
+  order_checkpoint();
+  rows_part(1, 6);
+  dense_part(1, Step{5});
+  EXPECT_THAT(stored, IsEmpty());
+}
+
+}  // namespace
+}  // namespace antdt::ctl

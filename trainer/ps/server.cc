@@ -45,6 +45,12 @@ Result<TableSpec> spec_of(const wire::PsTable& m, std::uint32_t widest) {
   spec.rule.learning_rate = static_cast<float>(m.learning_rate);
   spec.rule.weight_decay = static_cast<float>(m.weight_decay);
   spec.rule.l1 = static_cast<float>(m.l1);
+  if (spec.rule.kind == UpdateRule::Kind::kMean && !(m.learning_rate > 0 && m.learning_rate <= 1)) {
+    return fail(ErrorKind::kUsage,
+                "table '{}': its rows follow a mean by a share of {}, which must be above 0 and at "
+                "most 1",
+                m.name, m.learning_rate);
+  }
   ANTDT_TRY(spec.init, parse_init(m.init));
   spec.init_scale = static_cast<float>(m.init_scale);
   return spec;
@@ -125,7 +131,7 @@ void Server::on(const Asker& from, const wire::PsOpen& m, std::vector<ReplyTo>& 
 std::optional<Server::Rows> Server::release() {
   if (!store_) return std::nullopt;
   Rows rows{std::move(open_), std::move(*store_)};
-  store_.reset();
+  forget_store();
   return rows;
 }
 
@@ -153,6 +159,25 @@ Result<std::vector<Server::Part>> Server::parts_of(const std::vector<wire::PsRow
     parts.push_back(std::move(part));
   }
   return parts;
+}
+
+Status Server::begin_means(const std::vector<Part>& parts) {
+  for (const Part& part : parts) {
+    if (!is_mean(part.table)) continue;
+    const TableSpec& table = store_->tables()[part.table];
+    const auto [at, first] = means_.try_emplace(part.table, part.gradient.keys, table.width);
+    if (first || at->second.keys() == part.gradient.keys) continue;
+    return fail(ErrorKind::kCorrupt,
+                "a replica with {} rows of table '{}', where that of another worker has {}",
+                part.gradient.keys.size(), table.name, at->second.keys().size());
+  }
+  return {};
+}
+
+std::uint64_t Server::replica_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [table, mean] : means_) bytes += mean.bytes();
+  return bytes;
 }
 
 void Server::on(const Asker& from, const wire::PsPut& m, std::vector<ReplyTo>& replies) {
@@ -260,6 +285,10 @@ void Server::on(const Asker& from, const wire::PsPush& m, std::vector<ReplyTo>& 
                              fmt::format("{} pushes are staged already", worker->staged.size())}});
     return;
   }
+  if (const Status fits = begin_means(*parts); !fits) {
+    replies.push_back({from, invalid(fits.error().message)});
+    return;
+  }
   worker->idle = false;
   worker->staged[m.number] = {m.version, std::move(*parts)};
   if (worker->staged.size() > kMostStaged) {
@@ -363,6 +392,7 @@ void Server::take(const wire::PsDecision& decision, std::vector<ReplyTo>& replie
     const Member member{left.worker, left.attempt};
     workers_.erase(member);
     left_.insert(member);
+    for (auto& [table, mean] : means_) mean.leave(member);
     const auto of_it = [&](const auto& waiting) { return waiting.from.member == member; };
     std::erase_if(waiting_, of_it);
     std::erase_if(waiting_idle_, of_it);
@@ -385,6 +415,7 @@ void Server::update(const wire::PsDecision& decision) {
   ++version_;
   // By table, in the order of the pushes, so that the sum is the same on every server.
   std::map<std::uint32_t, std::vector<const Gradient*>> gradients;
+  std::set<std::uint32_t> exchanged;
   for (const wire::PsPushId& push : decision.pushes) {
     const auto found = workers_.find({push.worker, push.attempt});
     if (found == workers_.end()) continue;
@@ -396,7 +427,18 @@ void Server::update(const wire::PsDecision& decision) {
     ++staleness_.pushes;
     staleness_.sum += stale;
     staleness_.most = std::max(staleness_.most, stale);
-    for (const Part& part : staged->second.parts) gradients[part.table].push_back(&part.gradient);
+    for (Part& part : staged->second.parts) {
+      if (is_mean(part.table)) {
+        means_.at(part.table).exchange(found->first, std::move(part.gradient.values));
+        exchanged.insert(part.table);
+      } else {
+        gradients[part.table].push_back(&part.gradient);
+      }
+    }
+  }
+  for (const std::uint32_t table : exchanged) {
+    const ReplicaMean& mean = means_.at(table);
+    store_->update(table, mean.keys(), mean.mean(), 1);
   }
   const auto scale = static_cast<float>(1 / decision.weight);
   for (const auto& [table, parts] : gradients) {

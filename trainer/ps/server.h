@@ -13,6 +13,10 @@
 //   open --the last home's marker--> due: the shell saves the state, go_on()
 //   open --a marker of a later cut--> open for that one; the earlier one is not made
 //
+// A table may hold the centre of workers' replicas: its rule is "mean", and a push has a replica in
+// the place of a gradient. The mean of the newest replica of each worker is kept beside the rows
+// (replica_mean.h), and is in no checkpoint: workers of a new group begin with the centre.
+//
 // Nothing that a peer sends is trusted: keys and sizes are checked, what a worker may leave staged
 // is bounded, and a worker that is not in the group is refused.
 #pragma once
@@ -32,6 +36,7 @@
 #include "core/wire/servers/ps_messages.h"
 #include "trainer/ps/replica/node_image.h"
 #include "trainer/ps/rows/gradient_merge.h"
+#include "trainer/ps/rows/replica_mean.h"
 #include "trainer/ps/rows/store.h"
 #include "trainer/ps/steps/step_server.h"
 
@@ -40,7 +45,7 @@ namespace antdt::ps {
 enum class Consistency {
   kBarrier,    // ps-bsp: a step is one decision of one home, and pulls wait for it
   kBounded,    // ps-ssp: a pull waits until nobody is more than `staleness` pushes behind
-  kUnbounded,  // ps-asp, shadow-easgd
+  kUnbounded,  // ps-asp, shadow-…
   kSteps,      // hybrid: the members of a collective decide, and rows follow their steps
 };
 
@@ -112,7 +117,17 @@ class Server {
   [[nodiscard]] std::optional<Rows> release();
   void adopt(Rows rows);
   // Drops tables and rows, as if no worker had opened them.
-  void forget_store() { store_.reset(); }
+  void forget_store() {
+    store_.reset();
+    means_.clear();
+  }
+  // Null if no worker has sent a replica of this table's rows.
+  [[nodiscard]] const ReplicaMean* mean_of(std::uint32_t table) const {
+    const auto found = means_.find(table);
+    return found == means_.end() ? nullptr : &found->second;
+  }
+  // Memory of the replicas, in bytes.
+  [[nodiscard]] std::uint64_t replica_bytes() const;
   // How many decisions of this home are applied.
   [[nodiscard]] std::uint64_t decided(std::uint32_t home) const {
     const auto found = homes_.find(home);
@@ -169,6 +184,12 @@ class Server {
   [[nodiscard]] static Result<std::vector<TableSpec>> specs_in(const wire::PsOpen& open);
   [[nodiscard]] Worker* worker_of(const Asker& from, std::vector<ReplyTo>& replies);
   [[nodiscard]] Result<std::vector<Part>> parts_of(const std::vector<wire::PsRows>& rows) const;
+  [[nodiscard]] bool is_mean(std::uint32_t table) const {
+    return store_->tables()[table].rule.kind == UpdateRule::Kind::kMean;
+  }
+  // The rows that the first replica of a table has are those of all. Error (kCorrupt): one of these
+  // has others.
+  [[nodiscard]] Status begin_means(const std::vector<Part>& parts);
   [[nodiscard]] std::uint64_t slowest() const;
   [[nodiscard]] bool may_pull(std::uint64_t clock) const;
   [[nodiscard]] bool waits_for_cut(const Home& home) const;
@@ -193,6 +214,7 @@ class Server {
   std::uint64_t newest_cut_ = 0;         // the newest cut for which a home has a marker
   std::uint64_t cuts_made_ = 0;          // the newest that was due
   std::optional<Cut> due_;
+  std::map<std::uint32_t, ReplicaMean> means_;  // by table
   std::map<Member, Worker> workers_;
   std::set<Member> left_;
   std::deque<Waiting> waiting_;

@@ -87,7 +87,7 @@ wire::PsStats ServerNode::stats() const {
   wire::PsStats stats;
   if (const Store* store = server_.store()) {
     stats.rows = store->rows();
-    stats.bytes = store->bytes();
+    stats.bytes = store->bytes() + server_.replica_bytes();
   }
   stats.version = server_.version();
   stats.pushes_applied = home_.counts().applied;

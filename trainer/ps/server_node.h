@@ -151,6 +151,7 @@ class ServerNode {
   // All values except requests and service times, which only the shell knows.
   [[nodiscard]] wire::PsStats stats() const;
   [[nodiscard]] std::uint64_t version() const { return server_.version(); }
+  [[nodiscard]] const Server& server() const { return server_; }
   // Null until a worker has opened it. For code that reads and writes slices.
   [[nodiscard]] Store* store() { return server_.store(); }
   [[nodiscard]] const Store* store() const { return server_.store(); }

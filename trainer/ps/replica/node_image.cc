@@ -69,6 +69,10 @@ ServerImage Server::image() const {
   image.stale_pushes = staleness_.pushes;
   image.stale_sum = staleness_.sum;
   image.stale_most = staleness_.most;
+  for (const auto& [table, mean] : means_) {
+    image.means.push_back(mean.image());
+    image.means.back().table = table;
+  }
   return image;
 }
 
@@ -87,6 +91,11 @@ Status Server::restore(const ServerImage& image, std::uint32_t servers) {
   }
   newest_cut_ = image.newest_cut;
   cuts_made_ = image.cuts_made;
+  for (const ReplicaMeanImage& from : image.means) {
+    if (!store_ || from.table >= store_->tables().size()) return wrong("a mean without its table");
+    ANTDT_TRY(auto mean, ReplicaMean::restored(from, store_->tables()[from.table].width));
+    means_.emplace(from.table, std::move(mean));
+  }
   for (const ServerImage::Worker& from : image.workers) {
     Worker& worker = workers_[member_of(from.member)];
     worker.applied = from.applied;
@@ -95,6 +104,7 @@ Status Server::restore(const ServerImage& image, std::uint32_t servers) {
     for (const ServerImage::Staged& staged : from.staged) {
       if (!store_) return wrong("a push without tables");
       ANTDT_TRY(auto parts, parts_of(staged.rows));
+      ANTDT_RETURN_IF_ERROR(begin_means(parts));
       worker.staged[staged.number] = {staged.version, std::move(parts)};
     }
   }

@@ -13,6 +13,33 @@
 
 namespace antdt::ps {
 
+// The means of workers' replicas (ReplicaMean). Keys and values are bytes, as in wire::PsRows;
+// `sum`: 64-bit floats, little endian.
+struct ReplicaMeanImage {
+  struct Replica {
+    wire::PsMember member;
+    std::uint64_t exchange = 0;
+    std::string values;
+    ANTDT_PART {
+      v("member", m.member);
+      v("exchange", m.exchange);
+      v("values", m.values);
+    }
+  };
+  std::uint32_t table = 0;
+  std::string keys;
+  std::uint64_t exchanges = 0;
+  std::string sum;
+  std::vector<Replica> replicas;
+  ANTDT_PART {
+    v("table", m.table);
+    v("keys", m.keys);
+    v("exchanges", m.exchanges);
+    v("sum", m.sum);
+    v("replicas", m.replicas);
+  }
+};
+
 struct ServerImage {
   struct Staged {
     std::uint64_t number = 0;
@@ -58,6 +85,7 @@ struct ServerImage {
   std::uint64_t stale_pushes = 0;
   std::uint64_t stale_sum = 0;
   std::uint64_t stale_most = 0;
+  std::vector<ReplicaMeanImage> means;  // by table
   ANTDT_PART {
     v("open", m.open);
     v("version", m.version);
@@ -69,6 +97,7 @@ struct ServerImage {
     v("stale_pushes", m.stale_pushes);
     v("stale_sum", m.stale_sum);
     v("stale_most", m.stale_most);
+    v("means", m.means);
   }
 };
 

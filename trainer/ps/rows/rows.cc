@@ -27,6 +27,7 @@ std::vector<T> items_of(const std::string& bytes) {
 
 std::string to_bytes(std::span<const std::uint64_t> keys) { return bytes_of(keys); }
 std::string to_bytes(std::span<const float> values) { return bytes_of(values); }
+std::string to_bytes(std::span<const double> values) { return bytes_of(values); }
 
 Result<std::vector<std::uint64_t>> keys_from_bytes(const std::string& bytes) {
   if (bytes.size() % sizeof(std::uint64_t) != 0) {
@@ -44,6 +45,13 @@ Result<std::vector<float>> floats_from_bytes(const std::string& bytes, std::size
     return fail(ErrorKind::kCorrupt, "{} bytes where {} floats are expected", bytes.size(), count);
   }
   return items_of<float>(bytes);
+}
+
+Result<std::vector<double>> doubles_from_bytes(const std::string& bytes, std::size_t count) {
+  if (bytes.size() != count * sizeof(double)) {
+    return fail(ErrorKind::kCorrupt, "{} bytes where {} doubles are expected", bytes.size(), count);
+  }
+  return items_of<double>(bytes);
 }
 
 }  // namespace antdt::ps

@@ -16,11 +16,14 @@ namespace antdt::ps {
 
 [[nodiscard]] std::string to_bytes(std::span<const std::uint64_t> keys);
 [[nodiscard]] std::string to_bytes(std::span<const float> values);
+[[nodiscard]] std::string to_bytes(std::span<const double> values);
 
 // Errors (kCorrupt): the length is not a whole number of keys, or the keys do not rise.
 [[nodiscard]] Result<std::vector<std::uint64_t>> keys_from_bytes(const std::string& bytes);
 // Error (kCorrupt): there are not exactly `count` floats.
 [[nodiscard]] Result<std::vector<float>> floats_from_bytes(const std::string& bytes,
                                                            std::size_t count);
+[[nodiscard]] Result<std::vector<double>> doubles_from_bytes(const std::string& bytes,
+                                                             std::size_t count);
 
 }  // namespace antdt::ps

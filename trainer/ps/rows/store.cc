@@ -103,7 +103,7 @@ void Store::update(std::uint32_t table, std::span<const std::uint64_t> keys,
                    std::span<const float> gradients, float scale) {
   const std::size_t width = tables_.at(table).width;
   UpdateRule rule = tables_[table].rule;
-  if (rule.kind != UpdateRule::Kind::kFtrl) rule.learning_rate *= rate_;
+  if (rule.follows_rate()) rule.learning_rate *= rate_;
   for_rows(table, keys, [&](std::size_t i, RowTable& rows, std::uint64_t h, std::uint32_t row) {
     if (row == RowTable::kNone) {
       row = rows.add(keys[i], h);

@@ -54,8 +54,7 @@ class Store {
   // Sets rows that do not exist yet; the others stay as they are.
   void put_new(std::uint32_t table, std::span<const std::uint64_t> keys,
                std::span<const float> values);
-  // Scales the tables' learning rates from now on, except for FTRL, whose rate is part of its
-  // state.
+  // Scales the tables' learning rates from now on, if they follow it (UpdateRule::follows_rate).
   void set_rate(float rate) { rate_ = rate; }
   // Updates each of these rows once, by its gradient times `scale`.
   void update(std::uint32_t table, std::span<const std::uint64_t> keys,

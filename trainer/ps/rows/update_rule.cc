@@ -75,12 +75,21 @@ void ftrl(const UpdateRule& rule, const Row& r) {
   }
 }
 
+// With a rate of 1 the row is the mean to the last bit, whatever it was.
+void follow_mean(const UpdateRule& rule, const Row& r) {
+  const double share = rule.learning_rate;
+  for (std::size_t i = 0; i < r.n; ++i) {
+    r.w[i] = share == 1 ? r.g[i] : static_cast<float>((1 - share) * r.w[i] + share * r.g[i]);
+  }
+}
+
 }  // namespace
 
 std::uint32_t UpdateRule::state(std::uint32_t width) const {
   switch (kind) {
     case Kind::kSum:
     case Kind::kSgd:
+    case Kind::kMean:
       return 0;
     case Kind::kAdagrad:
       return width;
@@ -109,6 +118,8 @@ void UpdateRule::apply(std::span<float> values, std::span<float> state,
       return adam(*this, row);
     case Kind::kFtrl:
       return ftrl(*this, row);
+    case Kind::kMean:
+      return follow_mean(*this, row);
   }
 }
 
@@ -119,8 +130,9 @@ Result<UpdateRule::Kind> parse_update_rule(const std::string& name) {
   if (name == "adagrad") return Kind::kAdagrad;
   if (name == "adam") return Kind::kAdam;
   if (name == "ftrl") return Kind::kFtrl;
+  if (name == "mean") return Kind::kMean;
   return fail(ErrorKind::kUsage,
-              "the update rule '{}' is not known: use sgd, adagrad, adam, ftrl or sum", name);
+              "the update rule '{}' is not known: use sgd, adagrad, adam, ftrl, sum or mean", name);
 }
 
 }  // namespace antdt::ps

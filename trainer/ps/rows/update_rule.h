@@ -20,6 +20,9 @@ struct UpdateRule {
     kAdagrad,  // Duchi, Hazan and Singer, JMLR 2011
     kAdam,     // Kingma and Ba, ICLR 2015; lazy
     kFtrl,     // McMahan et al., KDD 2013: FTRL-Proximal with L1 and L2
+    // values += learning_rate * (gradient - values). What is pushed is a worker's replica, and the
+    // "gradient" is the mean of all workers' replicas (replica_mean.h).
+    kMean,
   };
   Kind kind = Kind::kAdagrad;
   float learning_rate = 1e-3F;
@@ -28,6 +31,9 @@ struct UpdateRule {
 
   bool operator==(const UpdateRule&) const = default;
 
+  // Whether the factor of the job's learning rate (Store::set_rate) changes it. The rate of FTRL is
+  // part of its state, and that of a mean is none of the optimizer's.
+  [[nodiscard]] bool follows_rate() const { return kind != Kind::kFtrl && kind != Kind::kMean; }
   // Floats of state besides `width` values; zeros at first.
   [[nodiscard]] std::uint32_t state(std::uint32_t width) const;
 
@@ -36,7 +42,7 @@ struct UpdateRule {
              float scale) const;
 };
 
-// "sum", "sgd", "adagrad", "adam", "ftrl"; for anything else the error names these.
+// "sum", "sgd", "adagrad", "adam", "ftrl", "mean"; for anything else the error names these.
 [[nodiscard]] Result<UpdateRule::Kind> parse_update_rule(const std::string& name);
 
 }  // namespace antdt::ps

@@ -120,8 +120,7 @@ class Billing {
         measured, {}, [](const WorkerMoment* w) { return wait_us(*w); }));
     const auto [slowest, cause] = slowest_of(measured);
     const auto [slow_link, link_part] = slow_link_of(measured);
-    const bool waits_for_others =
-        sync_ != SyncStrategy::kPsAsp && sync_ != SyncStrategy::kShadowEasgd;
+    const bool waits_for_others = sync_ != SyncStrategy::kPsAsp && !is_shadow(sync_);
     for (const WorkerMoment* w : measured) {
       Parts& parts = waits_[to_string(w->member.worker)];
       const double exchange =

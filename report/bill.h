@@ -67,7 +67,7 @@ struct Bill {
   }
 };
 
-// `sync`: with ps-asp and shadow-easgd no worker waits for another one.
+// `sync`: with ps-asp and shadow-… no worker waits for another one.
 [[nodiscard]] Bill bill_of(const Summary& summary, const shard_server::Series& series,
                            SyncStrategy sync);
 

@@ -24,7 +24,7 @@ struct TimeSpent {
 };
 
 // The exchanges of a worker's replica of the dense parameters with their centre on the servers
-// (trainer.sync = "shadow-easgd").
+// (trainer.sync = "shadow-…").
 struct Exchanges {
   std::uint64_t count = 0;
   double mean_gap_steps = 0;  // steps of the worker between two exchanges

@@ -96,7 +96,7 @@ const std::vector<Key>& job() {
        kInteger,
        "0",
        "parameter servers of the job, for sync = \"ps-bsp\", \"ps-ssp\", \"ps-asp\", "
-       "\"shadow-easgd\" and \"hybrid\"; 0: none",
+       "\"shadow-easgd\", \"shadow-ma\", \"shadow-bmuf\" and \"hybrid\"; 0: none",
        {0, kModelSlices}},
       {"roles.server.replicas",
        kInteger,

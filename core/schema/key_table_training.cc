@@ -132,20 +132,26 @@ const std::vector<Key>& training() {
       {"trainer.shadow.every",
        kInteger,
        "0",
-       "sync shadow-easgd: 0: exchanges are in the background; k: each k-th step of a worker waits "
+       "sync shadow-...: 0: exchanges are in the background; k: each k-th step of a worker waits "
        "for its exchange",
        {0, kBig}},
       {"trainer.shadow.alpha",
        kNumber,
        "0",
-       "sync shadow-easgd: the share of the distance between a worker's replica and the centre "
-       "that an exchange takes from each; with N workers below 2 / (N + 1); 0: 1 / N, and 1 / 2 "
-       "with one",
+       "sync shadow-...: the share of the distance between a worker's replica and the centre that "
+       "an exchange takes away; shadow-easgd with N workers: below 2 / (N + 1), and 0 is 1 / N, or "
+       "1 / 2 with one; otherwise 0 is 1 / 2",
+       {0, 1}},
+      {"trainer.shadow.eta",
+       kNumber,
+       "0.5",
+       "sync shadow-bmuf: the share of the way to the mean of the workers' replicas that the model "
+       "takes with each exchange; above 0",
        {0, 1}},
       {"trainer.shadow.threads",
        kInteger,
        "1",
-       "sync shadow-easgd: threads of a worker that train its replica at the same time, each with "
+       "sync shadow-...: threads of a worker that train its replica at the same time, each with "
        "a part of the batch",
        {1, 1024}},
       {"trainer.gaia.threshold",

@@ -94,7 +94,7 @@ struct TrafficSums {
 };
 
 // How a worker's replica of the dense parameters was exchanged with their centre on the servers
-// (trainer.sync = "shadow-easgd"). Zeros under any other.
+// (trainer.sync = "shadow-…"). Zeros under any other.
 struct ShadowSums {
   std::uint64_t exchanges = 0;
   std::uint64_t steps = 0;      // between the exchanges

@@ -121,7 +121,7 @@ bool Training::awaits_workers() const {
     };
     if (std::any_of(group.rbegin(), group.rend(), trains_on)) return true;
   }
-  if (life_.spec.sync != SyncStrategy::kShadowEasgd) return false;
+  if (!is_shadow(life_.spec.sync)) return false;
   // A replica that is not done has not exchanged its last steps, which the next phase needs. Who
   // lives says again that it is done, so nobody is awaited who has died.
   return std::ranges::any_of(life_.workers, [&](const WorkerProcess& w) {

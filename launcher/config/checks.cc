@@ -307,8 +307,9 @@ class Checker {
     const std::string& delivery = c_.data.delivery;
     const std::optional<Delivery> promise = parse_delivery(delivery);
     if (promise == Delivery::kExactlyOnce) return;
-    const bool waits_for_nobody = is_sync(SyncStrategy::kPsAsp) || is_sync(SyncStrategy::kPsSsp) ||
-                                  is_sync(SyncStrategy::kShadowEasgd);
+    const auto sync = by_name<SyncStrategy>(c_.trainer.sync);
+    const bool waits_for_nobody =
+        sync == SyncStrategy::kPsAsp || sync == SyncStrategy::kPsSsp || (sync && is_shadow(*sync));
     const bool may_be_late =
         is_sync(SyncStrategy::kPsBsp) &&
         (c_.trainer.backup_workers > 0 || c_.control.solution == "backup-workers" ||

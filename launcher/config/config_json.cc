@@ -104,6 +104,7 @@ void fields(Of<BatchSection> auto& m, auto&& v) {
 void fields(Of<ShadowSection> auto& m, auto&& v) {
   v("every", m.every);
   v("alpha", m.alpha);
+  v("eta", m.eta);
   v("threads", m.threads);
 }
 void fields(Of<GaiaSection> auto& m, auto&& v) {

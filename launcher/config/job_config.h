@@ -118,10 +118,11 @@ struct BatchSection {
   std::uint32_t max = 0;          // largest micro-batch of a worker; 0: no bound
 };
 
-// With shadow-easgd.
+// With shadow-easgd, shadow-ma and shadow-bmuf.
 struct ShadowSection {
   std::uint64_t every = 0;  // in steps of a worker; 0: in the background
   double alpha = 0;
+  double eta = 0;             // with shadow-bmuf
   std::uint32_t threads = 0;  // of a worker, that train its replica
 };
 

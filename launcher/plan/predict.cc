@@ -193,10 +193,8 @@ Prediction by_gaia(const Measured& m) {
 
 // At most what ps-asp takes: of the dense parameters nothing is pulled and pushed with a batch, and
 // exchanges with the centre use what is left of the link.
-Prediction by_shadow(const Measured& m, const ServerPlacement& servers) {
-  if (trial_of(m, Strategy::kShadowEasgd, servers.count) != nullptr) {  // an ended run
-    return as_in(*trial_of(m, Strategy::kShadowEasgd, servers.count));
-  }
+Prediction by_shadow(const Measured& m, Strategy strategy, const ServerPlacement& servers) {
+  if (const Trial* const ended_run = trial_of(m, strategy, servers.count)) return as_in(*ended_run);
   Measured rows_only = m;
   rows_only.model.sums.clear();
   Prediction p = on_servers(rows_only, entry_of(Strategy::kServersAsp), servers);
@@ -227,6 +225,12 @@ Prediction finished(const Measured& m, Strategy strategy, std::uint32_t servers,
   return p;
 }
 
+// Whether it is the way of the job, or of the ended run that is looked at.
+bool is_own(const Measured& m, Strategy strategy) {
+  return m.asked == strategy ||
+         std::ranges::any_of(m.trials, [&](const Trial& t) { return t.strategy == strategy; });
+}
+
 // The fastest, or an earlier one of the table that is as fast.
 std::optional<std::size_t> best_of(const std::vector<Prediction>& predictions) {
   double least = 0;
@@ -245,13 +249,14 @@ std::optional<std::size_t> best_of(const std::vector<Prediction>& predictions) {
 Plan plan_of(const Measured& m) {
   Plan plan;
   for (const StrategyEntry& entry : kStrategies) {
+    if (entry.costs_as_before && !is_own(m, entry.strategy)) continue;
     const auto add = [&](std::uint32_t servers, const Prediction& p) {
       plan.predictions.push_back(finished(m, entry.strategy, servers, p));
     };
     if (entry.on_servers) {
       const auto predicted = [&](const ServerPlacement& servers) {
-        return entry.strategy == Strategy::kShadowEasgd ? by_shadow(m, servers)
-                                                        : on_servers(m, entry, servers);
+        return is_shadow(entry.strategy) ? by_shadow(m, entry.strategy, servers)
+                                         : on_servers(m, entry, servers);
       };
       if (m.servers.empty()) add(0, predicted({}));  // says why there is none
       for (const ServerPlacement& servers : m.servers) add(servers.count, predicted(servers));

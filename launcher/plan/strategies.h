@@ -31,6 +31,8 @@ enum class Strategy : std::uint8_t {
   kDsSync,
   kGaia,
   kShadowEasgd,
+  kShadowMa,
+  kShadowBmuf,
 };
 
 struct StrategyEntry {
@@ -46,11 +48,14 @@ struct StrategyEntry {
   // It is compared, and recommended only if the job's own trainer.sync is this way: what a model
   // learns with it depends on more than a plan measures.
   bool only_if_asked = false;
+  // It costs what the way before it in the table costs, and is not compared unless it is the job's
+  // own.
+  bool costs_as_before = false;
 };
 
 // In the order of preference among those that are equally fast: the first ones change least of what
 // a job trains.
-inline constexpr std::array<StrategyEntry, 8> kStrategies = {{
+inline constexpr std::array<StrategyEntry, 10> kStrategies = {{
     {Strategy::kAllReduce, "allreduce", "allreduce"},
     {Strategy::kServersBsp, "ps-bsp", "ps-bsp", true, false, false, true},
     {Strategy::kAllReduceSparse, "allreduce sparse", "allreduce", false, true, false, true},
@@ -59,7 +64,14 @@ inline constexpr std::array<StrategyEntry, 8> kStrategies = {{
     {Strategy::kDsSync, "ds-sync", "ds-sync", false, false, true, false, true},
     {Strategy::kGaia, "gaia", "gaia", false, false, true, false, true},
     {Strategy::kShadowEasgd, "shadow-easgd", "shadow-easgd", true, false, true, true, true},
+    {Strategy::kShadowMa, "shadow-ma", "shadow-ma", true, false, true, true, true, true},
+    {Strategy::kShadowBmuf, "shadow-bmuf", "shadow-bmuf", true, false, true, true, true, true},
 }};
+
+[[nodiscard]] constexpr bool is_shadow(Strategy strategy) {
+  return strategy == Strategy::kShadowEasgd || strategy == Strategy::kShadowMa ||
+         strategy == Strategy::kShadowBmuf;
+}
 
 [[nodiscard]] constexpr const StrategyEntry& entry_of(Strategy strategy) {
   for (const StrategyEntry& entry : kStrategies) {

@@ -142,12 +142,12 @@ Result<int> work_with_servers(const Worker& worker) {
                                  worker.identity(), worker.config.seed};
   ANTDT_TRY(parts.keys, transport::make_key_pair(to_string(worker.client.member().worker)));
   parts.device = device_of(worker);
-  if (worker.config.sync == SyncStrategy::kShadowEasgd) {
+  if (is_shadow(worker.config.sync)) {
     if (model->replica() == nullptr) {
       return fail(ErrorKind::kUsage,
                   "trainer.model '{}' has no dense parameters that a worker could keep, so "
-                  "trainer.sync = \"shadow-easgd\" is not for it: use \"ps-asp\"",
-                  worker.config.model);
+                  "trainer.sync = \"{}\" is not for it: use \"ps-asp\"",
+                  worker.config.model, name_of(worker.config.sync));
     }
     parts.shadow = trainer::ps_worker::ShadowRules{worker.config.shadow_every};
   }

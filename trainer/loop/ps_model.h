@@ -13,7 +13,7 @@
 
 namespace antdt::trainer {
 
-// The dense parameters of a model as a worker keeps them itself (trainer.sync = "shadow-easgd"): a
+// The dense parameters of a model as a worker keeps them itself (trainer.sync = "shadow-…"): a
 // replica, which compute() updates by the gradient of each batch, and whose centre the servers
 // hold. Without I/O; one thread at a time.
 class DenseReplica {
@@ -25,8 +25,9 @@ class DenseReplica {
   // Becomes the centre; the optimizer begins anew. `centre`: the values of these rows, one after
   // another, as for the next function.
   virtual void begin(std::span<const float> centre) = 0;
-  // Moves towards the centre by a share of the distance; returns what the centre moves by, which is
-  // what the replica has moved back. It is to be added to the rows (rule "sum").
+  // Moves towards the centre by a share of the distance. Returns what is to be pushed to the
+  // centre's rows: what the replica has moved back, if their rule is "sum", or the replica as it is
+  // now, if it is "mean".
   [[nodiscard]] virtual ps::TableGradient exchange(std::span<const float> centre) = 0;
   // Factor of the job's learning rate, from the next batch on.
   virtual void set_rate(double factor) = 0;

@@ -8,13 +8,17 @@
 namespace antdt::trainer {
 namespace {
 
-// What shadow-easgd derives from the number of workers. It is the largest that the job may have:
+// What shadow-… derives from the number of workers. It is the largest that the job may have:
 // every worker must open the same tables, and a job may grow.
 void set_by_workers(schema::JobReader& job, TrainerConfig& config) {
   std::uint32_t workers = 1;
   job.read_largest("roles.worker.count", workers);
-  // If all workers exchange with the same centre, it moves by their mean distance at most.
-  if (config.shadow_alpha == 0) config.shadow_alpha = 1.0 / std::max(2U, workers);
+  if (config.shadow_alpha == 0) {
+    // If all workers exchange with the same centre, it moves by their mean distance at most. A mean
+    // of replicas does not swing, however many they are.
+    const std::uint32_t parts = config.sync == SyncStrategy::kShadowEasgd ? workers : 2;
+    config.shadow_alpha = 1.0 / std::max(2U, parts);
+  }
   if (config.optimizer == "adam") config.table_rate = 1.0 / std::max(1U, workers);
 }
 
@@ -28,6 +32,7 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json) {
   job.read("trainer.sync", config.sync);
   job.read("trainer.shadow.every", config.shadow_every);
   job.read("trainer.shadow.alpha", config.shadow_alpha);
+  job.read("trainer.shadow.eta", config.shadow_eta);
   job.read("trainer.shadow.threads", config.shadow_threads);
   job.read("trainer.gaia.threshold", config.gaia_threshold);
   job.read("trainer.gaia.whole_every", config.gaia_whole_every);
@@ -35,7 +40,7 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json) {
   job.read("control.solution", solution);
   if (solution == "skew-scout") job.read("control.skew_scout.every", config.gaia_visit_every);
   job.read("trainer.optimizer", config.optimizer);
-  if (config.sync == SyncStrategy::kShadowEasgd) set_by_workers(job, config);
+  if (is_shadow(config.sync)) set_by_workers(job, config);
   job.read("trainer.lr", config.learning_rate);
   job.read("trainer.momentum", config.momentum);
   job.read("trainer.weight_decay", config.weight_decay);

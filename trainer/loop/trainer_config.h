@@ -19,8 +19,9 @@ struct TrainerConfig {
   // A built-in model ("tally3" only on servers), or one of the program's own.
   std::string model;
   SyncStrategy sync = SyncStrategy::kAllReduce;
-  std::uint64_t shadow_every = 0;      // with shadow-easgd, see worker::ps_worker::ShadowRules
+  std::uint64_t shadow_every = 0;      // with shadow-…, see worker::ps_worker::ShadowRules
   double shadow_alpha = 0;             // share of the distance that an exchange takes away, above 0
+  double shadow_eta = 0;               // with shadow-bmuf: share of the way to the mean, in (0, 1]
   std::uint32_t shadow_threads = 0;    // that train the replica; 1 or more
   double gaia_threshold = 0;           // with gaia: of a change, relative to the parameter
   std::uint32_t gaia_whole_every = 0;  // with gaia: in steps
@@ -28,7 +29,7 @@ struct TrainerConfig {
   std::string optimizer;               // "sgd", "adagrad", "adam", or of the program's own
   double learning_rate = 0;
   // Factor of learning_rate for the tables of embeddings on servers: 1 / N of N workers with
-  // shadow-easgd and Adam, where each push is a whole step of Adam; otherwise 1.
+  // shadow-… and Adam, where each push is a whole step of Adam; otherwise 1.
   double table_rate = 1;
   double momentum = 0;  // for sgd
   double weight_decay = 0;

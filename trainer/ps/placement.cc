@@ -5,8 +5,7 @@ namespace antdt::ps {
 Result<Consistency> consistency_of(SyncStrategy sync) {
   if (sync == SyncStrategy::kPsBsp) return Consistency::kBarrier;
   if (sync == SyncStrategy::kPsSsp) return Consistency::kBounded;
-  if (sync == SyncStrategy::kPsAsp) return Consistency::kUnbounded;
-  if (sync == SyncStrategy::kShadowEasgd) return Consistency::kUnbounded;
+  if (sync == SyncStrategy::kPsAsp || is_shadow(sync)) return Consistency::kUnbounded;
   if (sync == SyncStrategy::kHybrid) return Consistency::kSteps;
   return fail(ErrorKind::kUsage, "sync = \"{}\" needs no parameter servers", sync);
 }

@@ -44,6 +44,13 @@ ps::UpdateRule rule_of(const TrainerConfig& config) {
   return rule;
 }
 
+// S-MA is S-BMUF whose model takes the whole way to the mean of the replicas.
+void make_centre(const TrainerConfig& config, wire::PsTable& dense) {
+  dense.rule = config.sync == SyncStrategy::kShadowEasgd ? "sum" : "mean";
+  dense.learning_rate = config.sync == SyncStrategy::kShadowBmuf ? config.shadow_eta : 1;
+  dense.weight_decay = 0;
+}
+
 // A model's parameters, without the embedding table.
 struct Parts {
   torch::Tensor table;  // undefined: it has none
@@ -94,10 +101,12 @@ class TorchPsModel final : public PsModel {
     dense_keys_.resize((parts.dense.size() + kDenseWidth - 1) / kDenseWidth);
     std::iota(dense_keys_.begin(), dense_keys_.end(), 0);
     first_values_ = padded(parts.dense.values());
-    if (config.sync != SyncStrategy::kShadowEasgd) return;
-    tables_.back().rule = "sum";
+    if (!is_shadow(config.sync)) return;
+    make_centre(config, tables_.back());
     replica_.emplace(parts.dense.values(), ps::TableKeys{dense_table(), dense_keys_}, kDenseWidth,
-                     rule_of(config), static_cast<float>(config.shadow_alpha));
+                     rule_of(config), static_cast<float>(config.shadow_alpha),
+                     tables_.back().rule == "sum" ? ElasticReplica::Carries::kDistance
+                                                  : ElasticReplica::Carries::kReplica);
   }
 
   [[nodiscard]] DenseReplica* replica() override { return replica_ ? &*replica_ : nullptr; }
@@ -319,7 +328,7 @@ Result<std::unique_ptr<PsModel>> make_torch_ps_model(const TrainerConfig& config
                 "\"allreduce\"",
                 config.model, why);
   };
-  if (!model.fits_servers() && config.sync != SyncStrategy::kShadowEasgd) {
+  if (!model.fits_servers() && !is_shadow(config.sync)) {
     return refuse(
         "it has no embedding table (register_table), so every step would move the whole "
         "model");
@@ -344,7 +353,7 @@ Result<std::unique_ptr<PsModel>> make_torch_ps_model(const TrainerConfig& config
 }
 
 std::size_t models_needed(const TrainerConfig& config) {
-  return config.sync == SyncStrategy::kShadowEasgd ? config.shadow_threads : 1;
+  return is_shadow(config.sync) ? config.shadow_threads : 1;
 }
 
 data::DataShape without_rows(const data::DataShape& shape) {

@@ -26,9 +26,10 @@ struct ServedModel {
 //   parameters in the flat order of FlatParameters, the gaps included. Row b is floats [1024 b,
 //   1024 (b + 1)); the last is filled with zeros.
 //
-// Under sync = "shadow-easgd" the model keeps a replica of the dense parameters, and "dense" is its
-// centre, with the rule "sum". Each of `shadow_threads` threads then computes a part of each batch,
-// and updates the replica by that part's gradient without waiting for the others (Hogwild).
+// Under sync = "shadow-…" the model keeps a replica of the dense parameters, and "dense" is its
+// centre, with the rule "sum" (S-EASGD) or "mean" (S-MA, S-BMUF). Each of `shadow_threads` threads
+// then computes a part of each batch, and updates the replica by that part's gradient without
+// waiting for the others (Hogwild).
 //
 // Its memory depends on the batch and the dense parameters, not on shape.id_rows. The dense first
 // values depend only on the seed. They differ from those of an all-reduce job, whose generator has

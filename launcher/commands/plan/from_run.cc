@@ -26,6 +26,10 @@ plan::Strategy strategy_of(const launcher::JobConfig& config) {
       return plan::Strategy::kDsSync;
     case SyncStrategy::kShadowEasgd:
       return plan::Strategy::kShadowEasgd;
+    case SyncStrategy::kShadowMa:
+      return plan::Strategy::kShadowMa;
+    case SyncStrategy::kShadowBmuf:
+      return plan::Strategy::kShadowBmuf;
     case SyncStrategy::kGaia:
       return plan::Strategy::kGaia;
     case SyncStrategy::kHybrid:  // is not compared; its dense part is summed like that

@@ -112,8 +112,8 @@ std::vector<std::string> settings_of_trials(std::vector<std::string> overrides) 
   overrides.insert(
       overrides.end(),
       {"trainer.backup_workers=0", "trainer.staleness=4", "trainer.shadow.every=0",
-       "trainer.shadow.alpha=0", "trainer.shadow.threads=1", "trainer.gaia.threshold=0.01",
-       "trainer.gaia.whole_every=50", "control.skew_scout.every=50",
+       "trainer.shadow.alpha=0", "trainer.shadow.eta=0.5", "trainer.shadow.threads=1",
+       "trainer.gaia.threshold=0.01", "trainer.gaia.whole_every=50", "control.skew_scout.every=50",
        "control.skew_scout.tolerated_loss=0.05", "control.skew_scout.weight_loss=50",
        "control.skew_scout.weight_bytes=1", "data.delivery=exactly-once"});
   return overrides;

@@ -93,9 +93,10 @@ class SyncChecker {
   void settings_of_others() {
     const TrainerSection& t = c_.trainer;
     only_for(SyncStrategy::kPsSsp, "trainer.staleness", t.staleness);
-    only_for(SyncStrategy::kShadowEasgd, "trainer.shadow.every", t.shadow.every);
-    only_for(SyncStrategy::kShadowEasgd, "trainer.shadow.alpha", t.shadow.alpha);
-    only_for(SyncStrategy::kShadowEasgd, "trainer.shadow.threads", t.shadow.threads);
+    only_for_shadow("trainer.shadow.every", t.shadow.every);
+    only_for_shadow("trainer.shadow.alpha", t.shadow.alpha);
+    only_for_shadow("trainer.shadow.threads", t.shadow.threads);
+    only_for(SyncStrategy::kShadowBmuf, "trainer.shadow.eta", t.shadow.eta);
     only_for(SyncStrategy::kGaia, "trainer.gaia.threshold", t.gaia.threshold);
     only_for(SyncStrategy::kGaia, "trainer.gaia.whole_every", t.gaia.whole_every);
     const SkewScoutSection& scout = c_.control.skew_scout;
@@ -113,11 +114,18 @@ class SyncChecker {
   }
   template <class Value>
   void only_for(SyncStrategy sync, const char* key, Value value) {
+    only_for(is_sync(sync), fmt::format("\"{}\"", name_of(sync)), key, value);
+  }
+  template <class Value>
+  void only_for_shadow(const char* key, Value value) {
+    only_for(is_shadow_job(), "\"shadow-easgd\", \"shadow-ma\" or \"shadow-bmuf\"", key, value);
+  }
+  template <class Value>
+  void only_for(bool is_one, const std::string& syncs, const char* key, Value value) {
     // effective.toml writes every key, so a default value counts as not written.
     const Value unsaid = schema::default_value(*schema::find_key(key));
-    unless(is_sync(sync) || value == unsaid, {key, "trainer.sync"},
-           fmt::format("is for trainer.sync = \"{}\", not \"{}\": remove it", name_of(sync),
-                       c_.trainer.sync));
+    unless(is_one || value == unsaid, {key, "trainer.sync"},
+           fmt::format("is for trainer.sync = {}, not \"{}\": remove it", syncs, c_.trainer.sync));
   }
 
   // Workers exchange parameters in the host's memory, by the loop and the engines of antdt-trainer.
@@ -202,15 +210,28 @@ class SyncChecker {
 
   // Each worker trains a replica of its own, which the servers' centre follows.
   void shadow() {
-    if (!is_sync(SyncStrategy::kShadowEasgd)) return;
+    if (!is_shadow_job()) return;
     const TrainerSection& t = c_.trainer;
     const bool counts = t.model == "tally" || t.model == "tally3" || t.model == "emulated";
     unless(!counts, {"trainer.model"},
            fmt::format("'{}' has no dense parameters that a worker could keep: use trainer.sync = "
                        "\"ps-asp\"",
                        t.model));
-    // N workers that exchange with the same centre at once leave |1 - alpha (N + 1)| of their
-    // distance from it.
+    if (is_sync(SyncStrategy::kShadowEasgd)) elastic();
+    unless(!is_sync(SyncStrategy::kShadowBmuf) || t.shadow.eta > 0, {"trainer.shadow.eta"},
+           "with 0 the model would never follow the workers' replicas: write a share above 0, or "
+           "use trainer.sync = \"shadow-ma\", which is shadow-bmuf with 1");
+    unless(t.shadow.threads <= 1 || t.threads <= 1, {"trainer.shadow.threads", "trainer.threads"},
+           fmt::format("each of {} threads computes its part of a batch alone, and trainer.threads "
+                       "= {} would share out the operations of each: write trainer.threads = 1, or "
+                       "trainer.shadow.threads = 1",
+                       t.shadow.threads, t.threads));
+  }
+
+  // N workers that exchange with the same centre at once leave |1 - alpha (N + 1)| of their
+  // distance from it. A mean of replicas is between them whatever the share.
+  void elastic() {
+    const TrainerSection& t = c_.trainer;
     const std::uint32_t workers = std::max(1U, c_.roles.worker.max);
     const double bound = 2.0 / (workers + 1.0);
     unless(t.shadow.alpha < bound, {"trainer.shadow.alpha", "roles.worker.count"},
@@ -218,11 +239,6 @@ class SyncChecker {
                        "from them than it was: it must be below 2 / (workers + 1) = {:.4g}, and 0 "
                        "is 1 / workers",
                        workers, t.shadow.alpha, bound));
-    unless(t.shadow.threads <= 1 || t.threads <= 1, {"trainer.shadow.threads", "trainer.threads"},
-           fmt::format("each of {} threads computes its part of a batch alone, and trainer.threads "
-                       "= {} would share out the operations of each: write trainer.threads = 1, or "
-                       "trainer.shadow.threads = 1",
-                       t.shadow.threads, t.threads));
   }
 
   // Members sum the gradients of the dense parameters in the host's memory, and the rows of
@@ -258,6 +274,10 @@ class SyncChecker {
   // Whether workers' replicas may differ and are exchanged between workers.
   [[nodiscard]] bool has_replicas() const {
     return is_sync(SyncStrategy::kDsSync) || is_sync(SyncStrategy::kGaia);
+  }
+  [[nodiscard]] bool is_shadow_job() const {
+    const auto sync = by_name<SyncStrategy>(c_.trainer.sync);
+    return sync && is_shadow(*sync);
   }
   // False for all of them if the name is unknown, which sync() reports.
   [[nodiscard]] bool is_sync(SyncStrategy sync) const {

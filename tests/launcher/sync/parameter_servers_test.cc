@@ -99,12 +99,15 @@ TEST(ParameterServers, ExchangesAreSetForReplicasOnly) {
   EXPECT_EQ(config->trainer.shadow.every, 3U);
   EXPECT_EQ(config->trainer.shadow.alpha, 0.25);
   EXPECT_EQ(config->trainer.shadow.threads, 2U);
+  for (const std::string sync : {"shadow-ma", "shadow-bmuf"}) {
+    EXPECT_TRUE(load_text(replaced(text, "ps-bsp", sync), "job.toml")) << sync;
+  }
   for (const std::string sync : {"ps-bsp", "ps-asp"}) {
     const std::string found = problems_of(replaced(text, "ps-bsp", sync));
     for (const std::string key : {"every", "alpha", "threads"}) {
       EXPECT_THAT(found, HasSubstr("trainer.shadow." + key +
                                    ": is for trainer.sync = "
-                                   "\"shadow-easgd\", not \"" +
+                                   "\"shadow-easgd\", \"shadow-ma\" or \"shadow-bmuf\", not \"" +
                                    sync + "\": remove it"));
     }
   }
@@ -126,6 +129,31 @@ TEST(ParameterServers, AShareThatDrivesReplicasAndCentreApartIsRefused) {
       << "the job may grow to 8";
   EXPECT_TRUE(load_text(with("0", "{ min = 2, max = 8 }"), "job.toml"));
   EXPECT_THAT(problems_of(with("1", "1")), HasSubstr("= 1,")) << "both would change places";
+}
+
+TEST(ParameterServers, AMeanOfReplicasAllowsEveryShare) {
+  for (const std::string sync : {"shadow-ma", "shadow-bmuf"}) {
+    const std::string text = replaced(with_trainer("shadow = { alpha = 1 }"), "ps-bsp", sync);
+    EXPECT_TRUE(load_text(text, "job.toml")) << sync;
+  }
+}
+
+TEST(ParameterServers, OnlyAModelThatFollowsTheMeanHasAShareOfTheWay) {
+  const auto with = [](const std::string& sync, const std::string& eta) {
+    return replaced(with_trainer("shadow = { eta = " + eta + " }"), "ps-bsp", sync);
+  };
+  const auto config = load_text(with("shadow-bmuf", "0.25"), "job.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->trainer.shadow.eta, 0.25);
+  for (const std::string sync : {"shadow-easgd", "shadow-ma", "ps-asp"}) {
+    EXPECT_THAT(problems_of(with(sync, "0.25")),
+                HasSubstr("trainer.shadow.eta: is for trainer.sync = \"shadow-bmuf\", not \"" +
+                          sync + "\": remove it"));
+  }
+  EXPECT_THAT(problems_of(with("shadow-bmuf", "0")),
+              HasSubstr("trainer.shadow.eta: with 0 the model would never follow the workers' "
+                        "replicas: write a share above 0, or use trainer.sync = \"shadow-ma\""));
+  EXPECT_THAT(problems_of(with("shadow-bmuf", "1.5")), HasSubstr("trainer.shadow.eta"));
 }
 
 TEST(ParameterServers, AThreadThatTrainsAReplicaComputesAlone) {
@@ -161,11 +189,13 @@ TEST(Collective, NcclSumsInTheMemoryOfDevices) {
 TEST(ParameterServers, ASyncThatIsNotKnownIsRefused) {
   EXPECT_EQ(problems_of(replaced(kServersJob, "ps-bsp", "ps-bps")),
             "job.toml:13:1: trainer.sync: 'ps-bps' is none of \"allreduce\", \"ps-bsp\", "
-            "\"ps-ssp\", \"ps-asp\", \"ds-sync\", \"shadow-easgd\", \"gaia\", \"auto\" (did you "
+            "\"ps-ssp\", \"ps-asp\", \"ds-sync\", \"shadow-easgd\", \"shadow-ma\", "
+            "\"shadow-bmuf\", \"gaia\", \"auto\" (did you "
             "mean 'ps-bsp'?)");
   EXPECT_EQ(problems_of(replaced(kServersJob, "ps-bsp", "gossip")),
             "job.toml:13:1: trainer.sync: 'gossip' is none of \"allreduce\", \"ps-bsp\", "
-            "\"ps-ssp\", \"ps-asp\", \"ds-sync\", \"shadow-easgd\", \"gaia\", \"auto\"");
+            "\"ps-ssp\", \"ps-asp\", \"ds-sync\", \"shadow-easgd\", \"shadow-ma\", "
+            "\"shadow-bmuf\", \"gaia\", \"auto\"");
 }
 
 TEST(ParameterServers, APlannedSyncMayHaveServersOrNot) {

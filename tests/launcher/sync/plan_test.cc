@@ -378,6 +378,24 @@ TEST(Plan, ReplicasInTheBackgroundTakeAtMostWhatServersWithoutABarrierTake) {
   EXPECT_FALSE(of(plan, Strategy::kShadowEasgd).may_be_recommended());
 }
 
+TEST(Plan, WaysOfReplicasThatCostTheSameAreListedIfTheJobNamesThem) {
+  Measured m = on_one_host();
+  const auto lists = [](const Plan& plan, Strategy strategy) {
+    return std::ranges::find(plan.predictions, strategy, &Prediction::strategy) !=
+           plan.predictions.end();
+  };
+  EXPECT_FALSE(lists(plan_of(m), Strategy::kShadowMa));
+  m.asked = Strategy::kShadowMa;
+  const Plan plan = plan_of(m);
+  EXPECT_FALSE(lists(plan, Strategy::kShadowBmuf));
+  const Prediction& p = of(plan, Strategy::kShadowMa);
+  EXPECT_EQ(p.step_s, of(plan, Strategy::kShadowEasgd).step_s);
+  EXPECT_TRUE(p.may_be_recommended());
+  m.asked = std::nullopt;  // a run that has ended
+  m.trials = {{Strategy::kShadowBmuf, 2, 2, 512, 5 * kMs, 3 * kMs, 3.5 * kMs, 400}};
+  EXPECT_NEAR(of(plan_of(m), Strategy::kShadowBmuf).step_s, 5 * kMs, 1e-9);
+}
+
 TEST(Plan, ADrillFromOneDomainToAnotherIsFoundAndOthersAreNot) {
   const std::string domains =
       "[[domain]]\nname = \"east\"\nworkers = [\"w0\"]\n"

@@ -141,17 +141,22 @@ TEST(TrainerConfig, ReadsItsPartOfTheJobsConfiguration) {
 }
 
 TEST(TrainerConfig, WithoutAShareAnExchangeTakesThatOfOneOfTheWorkers) {
-  const auto share = [](std::uint32_t workers, double alpha) {
+  const auto share = [](std::uint32_t workers, double alpha,
+                        const std::string& sync = "shadow-easgd") {
     const auto config =
         parse_trainer_config(fmt::format(R"({{"roles": {{"worker": {{"count": {}}}}},
-                         "trainer": {{"sync": "shadow-easgd", "threads": 1,
+                         "trainer": {{"sync": "{}", "threads": 1,
                                       "shadow": {{"alpha": {}}}}}}})",
-                                         workers, alpha));
+                                         workers, sync, alpha));
     return config ? config->shadow_alpha : -1;
   };
   EXPECT_DOUBLE_EQ(share(8, 0), 0.125);
   EXPECT_DOUBLE_EQ(share(1, 0), 0.5) << "with all of it replica and centre would change places";
   EXPECT_DOUBLE_EQ(share(8, 0.25), 0.25);
+  for (const char* const sync : {"shadow-ma", "shadow-bmuf"}) {
+    EXPECT_DOUBLE_EQ(share(8, 0, sync), 0.5) << "a mean does not swing";
+    EXPECT_DOUBLE_EQ(share(8, 0.25, sync), 0.25);
+  }
   const auto grows = parse_trainer_config(
       R"({"roles": {"worker": {"count": 2, "min": 2, "max": 8}},
           "trainer": {"sync": "shadow-easgd", "threads": 1}})");
@@ -169,6 +174,8 @@ TEST(TrainerConfig, UnderShadowAPushOfAdamMovesRowsByOneOfTheWorkersShares) {
     return config ? config->table_rate : -1;
   };
   EXPECT_DOUBLE_EQ(rate("shadow-easgd", "adam"), 0.125) << "as the job may grow to 8 workers";
+  EXPECT_DOUBLE_EQ(rate("shadow-ma", "adam"), 0.125);
+  EXPECT_DOUBLE_EQ(rate("shadow-bmuf", "adam"), 0.125);
   EXPECT_DOUBLE_EQ(rate("shadow-easgd", "adagrad"), 1);
   EXPECT_DOUBLE_EQ(rate("shadow-easgd", "sgd"), 1);
   EXPECT_DOUBLE_EQ(rate("ps-asp", "adam"), 1);

@@ -22,8 +22,9 @@ struct Replicated {
   std::vector<float> gradients{2, 4, 6};
   ElasticReplica replica;
   explicit Replicated(float share, ps::UpdateRule::Kind kind = ps::UpdateRule::Kind::kSgd,
-                      const std::vector<float>& first = {1, 2, 3})
-      : replica(first, {1, {0, 1}}, 2, {kind, 0.5F, 0, 0}, share) {}
+                      const std::vector<float>& first = {1, 2, 3},
+                      ElasticReplica::Carries carries = ElasticReplica::Carries::kDistance)
+      : replica(first, {1, {0, 1}}, 2, {kind, 0.5F, 0, 0}, share, carries) {}
   [[nodiscard]] std::vector<float> values() const {
     std::vector<float> now(3);
     replica.read(now);
@@ -58,6 +59,52 @@ TEST(ElasticReplica, TwoReplicasAndTheirCentreMeet) {
     EXPECT_NEAR(a.values()[i], b.values()[i], 1e-4);
     EXPECT_NEAR(a.values()[i], centre[i], 1e-4);
     EXPECT_NEAR(3 * centre[i], static_cast<float>(i + 1) + 9, 1e-3) << "nothing is lost or made";
+  }
+}
+
+// One that sends itself, for a mean (S-MA, S-BMUF).
+struct Averaged : Replicated {
+  explicit Averaged(float share, const std::vector<float>& first = {1, 2, 3})
+      : Replicated(share, ps::UpdateRule::Kind::kSgd, first, ElasticReplica::Carries::kReplica) {}
+  // What it sends.
+  std::vector<float> exchange(const std::vector<float>& centre) {
+    return replica.exchange(centre).gradient.values;
+  }
+};
+
+TEST(ElasticReplica, ForAMeanItSendsItselfAfterItsShareOfTheDistance) {
+  Averaged a(0.25F);
+  const ps::TableGradient sent = a.replica.exchange(std::vector<float>{5, 2, -1, 0});
+  EXPECT_THAT(a.values(), ElementsAre(2, 2, 2));
+  EXPECT_THAT(sent.gradient.keys, ElementsAre(0, 1));
+  EXPECT_THAT(sent.gradient.values, ElementsAre(2, 2, 2, 0));
+}
+
+TEST(ElasticReplica, WhatIsTrainedBetweenTwoExchangesIsNotTakenBack) {
+  Averaged a(0.5F);
+  EXPECT_THAT(a.exchange({1, 2, 3, 0}), ElementsAre(1, 2, 3, 0)) << "the centre is itself";
+  a.replica.update(a.gradients, 2);
+  EXPECT_THAT(a.exchange({1, 2, 3, 0}), ElementsAre(0.5F, 1, 1.5F, 0))
+      << "a worker alone: the mean is the replica as it was sent";
+  a.replica.update(a.gradients, 2);  // to 0, 0, 0
+  EXPECT_THAT(a.exchange({2.5F, 1, 0.5F, 0}), ElementsAre(1, 0, -0.5F, 0))
+      << "half of the distance of what was sent, 0.5 1 1.5, to the mean";
+}
+
+TEST(ElasticReplica, ReplicasThatSendThemselvesMeetAtTheirMean) {
+  Averaged a(0.5F), b(0.5F, {9, 9, 9});
+  std::vector<float> of_a{1, 2, 3, 0}, of_b{9, 9, 9, 0};
+  a.replica.begin(of_a);
+  b.replica.begin(of_b);
+  for (int round = 0; round < 60; ++round) {
+    std::vector<float> mean(4);
+    for (std::size_t i = 0; i < 4; ++i) mean[i] = (of_a[i] + of_b[i]) / 2;
+    of_a = a.exchange(mean);
+    of_b = b.exchange(mean);
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(a.values()[i], 5 + 0.5 * static_cast<double>(i), 1e-5);
+    EXPECT_NEAR(b.values()[i], a.values()[i], 1e-5);
   }
 }
 
@@ -118,6 +165,23 @@ TEST_F(ReplicatedModel, TrainsItsReplicaAndPushesOnlyWhatOthersShare) {
   const ps::TableGradient moved = model->replica()->exchange(centre);
   EXPECT_NE(moved.gradient.values, std::vector<float>(centre.size(), 0))
       << "the replica is trained";
+}
+
+TEST_F(ReplicatedModel, UnderAMeanItPushesTheReplicaItself) {
+  for (const SyncStrategy sync : {SyncStrategy::kShadowMa, SyncStrategy::kShadowBmuf}) {
+    TrainerConfig averaged = config("deepfm");
+    averaged.sync = sync;
+    averaged.shadow_eta = 0.25;
+    averaged.weight_decay = 0.1;
+    auto model = make_torch_ps_model(averaged, click_shape()).value();
+    const wire::PsTable& dense = model->tables().back();
+    EXPECT_EQ(dense.rule, "mean");
+    EXPECT_EQ(dense.learning_rate, sync == SyncStrategy::kShadowMa ? 1 : 0.25);
+    EXPECT_EQ(dense.weight_decay, 0) << "the replica's optimizer has it";
+    const auto centre = model->first_values().front().gradient.values;
+    model->replica()->begin(centre);
+    EXPECT_EQ(model->replica()->exchange(centre).gradient.values, centre);
+  }
 }
 
 TEST_F(ReplicatedModel, ItsRowsHaveTheirOwnShareOfTheRateAndTheReplicaHasAllOfIt) {

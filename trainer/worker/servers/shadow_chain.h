@@ -1,5 +1,5 @@
 // The exchanges between a worker's replica of the dense parameters and their centre on the servers
-// (trainer.sync = "shadow-easgd", docs/synchronisation/shadow.md). Pure.
+// (trainer.sync = "shadow-…", docs/synchronisation/shadow.md). Pure.
 //
 //   resting ──(due: its pull is sent)──> pulling ──(the centre is here)──> holding
 //      ^                                                                     │

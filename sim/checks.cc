@@ -26,7 +26,7 @@ Checks::Checks(World& world, std::uint64_t seed, const JobShape& shape)
     : world_(world),
       ledger_(grown_config(shape, seed).ledger),  // it reads the images of all times
       shape_(shape),
-      servers_(world, shape.grown_records()) {}
+      servers_(world, shape.grown_records(), shape.sync) {}
 
 void Checks::check_data(const Program& who) {
   if (who.host() != other_host_) return;

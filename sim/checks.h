@@ -70,12 +70,16 @@ class Checks {
     servers_.group_began(generation, from);
   }
   void pushed(const PsWorker& worker, std::uint64_t number, const std::vector<Record>& records,
-              bool exchange) {
+              std::optional<float> exchange) {
     check_data(worker);
     for (const Record record : records) check_pin(worker, record);
     servers_.pushed(worker, number, records, exchange);
   }
   void decided(Generation generation, std::uint32_t home, const wire::PsDecision& decision);
+  void stepped(Generation generation, const Program& who, const ps::ServerNode& node,
+               MeanChecks::Seen& seen) {
+    servers_.stepped(generation, who, node, seen);
+  }
   void phase_done(const PsWorker& worker);
   void refused(const PsWorker& worker, const std::string& why) { servers_.refused(worker, why); }
   void skipped(const ctl::JobMachine& machine, const ctl::job::Skip& skip, bool durable);

@@ -57,7 +57,9 @@ Host::Outside Cluster::outside_of_host() {
 std::shared_ptr<Program> Cluster::make_program(Host& at, Member member, std::uint32_t pid) {
   plan_.placed();
   const Program::Place place{member, pid, at.name(), at.clock()};
-  if (member.worker.role == 's') return std::make_shared<PsServer>(world_, around_, place);
+  if (member.worker.role == 's') {
+    return std::make_shared<PsServer>(world_, around_, options_.sabotage, place);
+  }
   JobShape shape = job_.shape;
   const bool lies = options_.sabotage == Sabotage::kLieAboutData;
   if (at.name() == other_host_ && !lies) shape.fingerprint = "other";

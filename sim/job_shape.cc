@@ -12,13 +12,17 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Half of the jobs without any bound keep replicas, some of which are exchanged in the foreground.
+// Half of the jobs without any bound keep replicas, in one of the three ways, some of which are
+// exchanged in the foreground.
 void draw_shadow(JobShape& shape, const Options& options) {
   constexpr std::uint64_t kOwn = 0x5ad0;
   Rng rng(options.seed ^ kOwn);
   if (!rng.chance(0.5) && options.sync != Sync::kShadow) return;
   shape.sync = SyncStrategy::kShadowEasgd;
   if (rng.chance(0.4)) shape.shadow_every = rng.between(1, 4);
+  const std::uint64_t algorithm = rng.below(3);
+  if (algorithm == 1) shape.sync = SyncStrategy::kShadowMa;
+  if (algorithm == 2) shape.sync = SyncStrategy::kShadowBmuf;
 }
 
 // Drawn from random numbers of its own, so that the other draws are the same for every kind of job.
@@ -216,7 +220,7 @@ worker::WorkerConfig JobShape::worker_config(Member member, std::uint32_t pid) c
   config.stages_rows = has_served_rows();
   if (sync == SyncStrategy::kDsSync) config.exchange = worker::DsSync{groups_seed};
   if (whole_every > 0) config.exchange = worker::Gaia{whole_every, visit_every, threshold()};
-  if (sync == SyncStrategy::kShadowEasgd) {
+  if (is_shadow(sync)) {
     config.shadow = worker::ps_worker::ShadowRules{shadow_every};
   }
   return config;

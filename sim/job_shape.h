@@ -36,7 +36,7 @@ struct JobShape {
   std::uint32_t visit_every = 0;  // of such members, under the solution skew-scout; 0: another one
   std::vector<Domain> domains = {};  // of such a job, or of one whose records are pinned
   std::uint64_t staleness = 0;
-  std::uint64_t shadow_every = 0;  // with shadow-easgd
+  std::uint64_t shadow_every = 0;  // with shadow-…
   std::uint32_t backups = 0;
   std::uint32_t replicas = 1;  // processes of each server
   Delivery delivery = Delivery::kExactlyOnce;

@@ -54,6 +54,8 @@ enum class Sabotage {
   // Where workers keep replicas beside servers:
   kExchangeTwice,     // a worker moves the centre by twice what its replica moved
   kDropLastExchange,  // a worker does not send the exchange that ends its phase
+  kKeepReplica,       // a home does not tell the other servers that a worker has left
+  kStaleCentre,       // a server moves the centre from where it was an exchange before
 };
 
 // How the workers of a job are synchronised.
@@ -63,7 +65,7 @@ enum class Sync {
   kDsSync,   // members of a collective mix their replicas in groups
   kGaia,     // domains of members send one another what is significant of their updates
   kHybrid,   // members of a collective, whose embedding rows are on parameter servers
-  kShadow,   // with parameter servers and replicas of the dense parameters (shadow-easgd)
+  kShadow,   // with parameter servers and replicas of the dense parameters (shadow-…)
   kAny,      // the seed decides
 };
 

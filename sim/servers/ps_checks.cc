@@ -15,7 +15,7 @@ void PsChecks::group_began(Generation generation, const Model* from) {
 }
 
 void PsChecks::pushed(const PsWorker& worker, std::uint64_t number,
-                      const std::vector<Record>& records, bool exchange) {
+                      const std::vector<Record>& records, std::optional<float> exchange) {
   pushes_[{worker.generation(), worker.member(), number}] = {worker.phase().epoch.value, records,
                                                              exchange};
 }
@@ -36,12 +36,12 @@ void PsChecks::refused(const PsWorker& worker, const std::string& why) {
 }
 
 void PsChecks::stored(const Model& model) {
-  if (model.exchanges != kTornCentre) return;
+  if (has_mean(sync_) || model.exchanges != kTornCentre) return;
   world_.violate("exchange", "an exchange is in some rows of a checkpoint's centre only");
 }
 
 void PsChecks::ended(const Model& model) {
-  if (models_.empty()) return;
+  if (models_.empty() || has_mean(sync_)) return;
   const std::uint64_t decided = models_.rbegin()->second.exchanges;
   if (model.exchanges == decided) return;
   world_.violate("exchange", fmt::format("{} exchanges are decided, and {} are in the model",
@@ -55,6 +55,7 @@ void PsChecks::decided(Generation generation, std::uint32_t home, const wire::Ps
   if (decision.number <= newest) return;
   newest = decision.number;
   Model& model = models_.at(generation);
+  MeanChecks::Replicas replicas;
   for (const wire::PsPushId& id : decision.pushes) {
     const auto push = pushes_.find({generation, {id.worker, id.attempt}, id.number});
     if (push == pushes_.end()) {
@@ -62,7 +63,10 @@ void PsChecks::decided(Generation generation, std::uint32_t home, const wire::Ps
                                                  id.number, id.worker, id.attempt));
       continue;
     }
-    if (push->second.exchange) ++model.exchanges;
+    if (const auto carried = push->second.exchange) {
+      ++model.exchanges;
+      replicas.push_back({{id.worker, id.attempt}, *carried});
+    }
     for (const Record r : push->second.records) {
       const unsigned times = ++model.tally.at(r);
       const auto [least, most] = bounds(push->second.epoch, r);
@@ -72,6 +76,7 @@ void PsChecks::decided(Generation generation, std::uint32_t home, const wire::Ps
                                  id.number, id.worker, id.attempt, times, push->second.epoch));
     }
   }
+  means_.decided(generation, home, decision, replicas);
 }
 
 const Model* PsChecks::model_of(Generation generation) const {

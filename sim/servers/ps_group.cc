@@ -61,7 +61,7 @@ PsGroup::Answer PsGroup::perform(const ps_worker::OpenServers& effect) {
   const auto consistency = ps::consistency_of(effect.roster.sync).value();
   link_ = std::make_unique<PsLink>(std::move(outside), self_, effect.generation, consistency,
                                    effect.roster);
-  link_->calls().open(tally_tables(), now(), link_->wanted());
+  link_->calls().open(tally_tables(effect.roster.sync), now(), link_->wanted());
   return await_call([this](std::uint64_t version) -> Answer {
     std::ignore = link_->calls().put({}, now(), link_->wanted());
     return await_call([version](std::uint64_t) { return ps_worker::ServersOpened{version}; });
@@ -109,7 +109,8 @@ PsGroup::Answer PsGroup::perform(const ps_worker::AwaitServers&) {
 // ------------------------------------------------------------------ pulls and pushes
 
 PsGroup::Answer PsGroup::perform(const ps_worker::SayCentrePull&) {
-  centre_pull_ = link_->calls().say_pull({{0, centre_keys()}}, 0, now(), link_->wanted());
+  centre_pull_ =
+      link_->calls().say_pull({{kCentreTable, centre_keys()}}, 0, now(), link_->wanted());
   link_->perform_all();
   return {};
 }
@@ -169,16 +170,14 @@ PsGroup::Answer PsGroup::rows_pulled() {
 
 PsGroup::Answer PsGroup::say_push(std::vector<std::uint64_t> keys, float value, Exchange exchange,
                                   const wire::PsCommit& commit) {
-  ps::TableGradient gradient{0, {std::move(keys), {}}};
-  gradient.gradient.values.assign(gradient.gradient.keys.size(), value);
-  if (exchange.value != 0) {
-    const std::vector<std::uint64_t> centre = centre_keys();
-    gradient.gradient.keys.insert(gradient.gradient.keys.end(), centre.begin(), centre.end());
-    gradient.gradient.values.resize(gradient.gradient.keys.size(), exchange.value);
+  std::vector<ps::TableGradient> parts{{0, {std::move(keys), {}}}};
+  parts[0].gradient.values.assign(parts[0].gradient.keys.size(), value);
+  if (exchange.value) {
+    std::vector<float> values(centre_keys().size(), *exchange.value);
+    parts.push_back({kCentreTable, {centre_keys(), std::move(values)}});
   }
   const std::vector<std::uint64_t>& versions = exchange.alone ? centre_.versions : pulled_.versions;
-  const Status said =
-      link_->calls().say_push({std::move(gradient)}, versions, commit, now(), link_->wanted());
+  const Status said = link_->calls().say_push(parts, versions, commit, now(), link_->wanted());
   link_->perform_all();
   if (said) return ps_worker::PushSaid{};
   error_ = said.error();

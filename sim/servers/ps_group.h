@@ -43,9 +43,9 @@ class PsGroup {
   [[nodiscard]] Answer perform(const ps_worker::SayIdle& effect);
   [[nodiscard]] Answer perform(const ps_worker::SettleServers& effect);
   void say_pull(const std::vector<std::uint64_t>& keys, std::uint64_t clock);
-  // What a push adds to each row of the centre.
+  // What a push carries for each row of the centre.
   struct Exchange {
-    float value = 0;
+    std::optional<float> value;
     bool alone = false;  // the push has no records
   };
   [[nodiscard]] Answer say_push(std::vector<std::uint64_t> keys, float value, Exchange exchange,

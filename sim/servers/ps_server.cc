@@ -122,6 +122,7 @@ void PsServer::perform(const process::BeginGroup& effect) {
   std::optional<ps::Server::Rows> rows;
   if (server_ && effect.keep) rows = server_->release();
   server_.reset();
+  seen_ = {};
   around_.checks.group_began(start.generation, around_.files.model_in(start.restore));
   server_ = std::make_unique<PsServerLoop>(outside_of(start.generation), effect.start);
   if (rows) server_->adopt(std::move(*rows));
@@ -160,7 +161,12 @@ PsServerLoop::Outside PsServer::outside_of(Generation generation) {
           [this](const wire::PsSaved& saved) { feed(process::CutTaken{saved}); },
           [this](const std::string& error) {
             later({}, [this, error] { feed(process::BackupBroken{error}); });
-          }};
+          },
+          [this, generation](const ps::LinkedServer& server) {
+            if (server.replica().is_ahead()) return;  // of what anyone may know
+            around_.checks.stepped(generation, *this, server.node(), seen_);
+          },
+          sabotage_};
 }
 
 void PsServer::asked(PsPacket packet) {

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "sim/hosts/program.h"
+#include "sim/options.h"
+#include "sim/servers/mean_checks.h"
 #include "sim/servers/ps_server_loop.h"
 #include "trainer/ps/process/server_process.h"
 
@@ -15,7 +17,8 @@ namespace antdt::sim {
 
 class PsServer final : public Program {
  public:
-  using Program::Program;
+  PsServer(World& world, const Surroundings& around, Sabotage sabotage, const Place& place)
+      : Program(world, around, place), sabotage_(sabotage) {}
 
   void start() override;
   void receive(Told message) override;
@@ -48,10 +51,12 @@ class PsServer final : public Program {
   void perform(const ps::process::GiveUpProcess& effect);
   [[nodiscard]] PsServerLoop::Outside outside_of(Generation generation);
 
+  const Sabotage sabotage_;
   ps::ServerProcess machine_{member_, "its socket", clock_.now()};
   std::deque<ps::process::Input> inputs_;  // inputs that are not fed yet
   bool feeding_ = false;
   std::unique_ptr<PsServerLoop> server_;
+  MeanChecks::Seen seen_;         // of this group
   std::vector<PsPacket> unread_;  // packets on its socket before there is a group
 };
 

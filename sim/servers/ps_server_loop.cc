@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/overloaded.h"
+#include "sim/servers/tally.h"
 #include "trainer/ps/rows/rows.h"
 #include "trainer/ps/rows/slice_image.h"
 
@@ -19,6 +20,37 @@ PsServerLoop::PsServerLoop(Outside outside, const linked::Start& start)
   perform_all(links);
   later(ps::ServerNode::kAgain, [this] { tick(); });
 }
+
+// --------------------------------------------------------------------- sabotage
+
+// Until there was an exchange there is nothing to go back to.
+void StaleCentre::before_step(ps::ServerNode& node) {
+  if (node.store() == nullptr || node.server().mean_of(kCentreTable) == nullptr) return;
+  if (!older_.empty()) set_rows(node, older_);
+}
+
+void StaleCentre::after_step(ps::ServerNode& node) {
+  if (node.store() == nullptr) return;
+  const ps::ReplicaMean* const mean = node.server().mean_of(kCentreTable);
+  if (mean == nullptr) return;
+  const bool exchanged = mean->exchanges() != std::exchange(exchanges_, mean->exchanges());
+  if (!exchanged && !newer_.empty()) return set_rows(node, newer_);
+  if (!exchanged) return;
+  std::vector<float> now(mean->keys().size());
+  node.store()->read(kCentreTable, mean->keys(), reinterpret_cast<char*>(now.data()));
+  older_ = std::exchange(newer_, std::move(now));
+}
+
+void StaleCentre::set_rows(ps::ServerNode& node, const std::vector<float>& values) {
+  const std::vector<std::uint64_t>& keys = node.server().mean_of(kCentreTable)->keys();
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    ps::RowTable& rows = node.store()->slice(ps::slice_of(keys[i]), kCentreTable);
+    const std::uint32_t row = rows.find(keys[i], ps::RowTable::hash(keys[i]));
+    if (row != ps::RowTable::kNone) rows.values(row).front() = values[i];
+  }
+}
+
+// --------------------------------------------------------------------- the loop
 
 // Does nothing if the loop of the next group has replaced this one.
 void PsServerLoop::later(Duration delay, World::Action action) {
@@ -40,8 +72,12 @@ void PsServerLoop::feed(linked::Input input) {
     const linked::Input next = std::move(inputs_.front());
     inputs_.pop_front();
     effects.clear();
+    const bool stale = outside_.sabotage == Sabotage::kStaleCentre;
+    if (stale) stale_.before_step(server_.node());
     server_.step(next, effects);
+    if (stale) stale_.after_step(server_.node());
     perform_all(effects);
+    outside_.stepped(server_);
   }
   feeding_ = false;
 }
@@ -107,7 +143,9 @@ void PsServerLoop::ask(const Link& link, PsAsk body) {
 }
 
 void PsServerLoop::perform(const node::TellServer& effect) {
-  ask(links_.at(effect.server), effect.decision);
+  wire::PsDecision decision = effect.decision;
+  if (outside_.sabotage == Sabotage::kKeepReplica) decision.left.clear();
+  ask(links_.at(effect.server), std::move(decision));
 }
 
 void PsServerLoop::perform(const linked::AnswerPrimary& effect) {

@@ -12,11 +12,26 @@
 #include <vector>
 
 #include "sim/model.h"
+#include "sim/options.h"
 #include "sim/servers/ps_packets.h"
 #include "sim/world.h"
 #include "trainer/ps/process/linked_server.h"
 
 namespace antdt::sim {
+
+// For Sabotage::kStaleCentre: takes the rows of the centre back to where they were before the last
+// exchange, so that the next one moves them from there.
+class StaleCentre {
+ public:
+  void before_step(ps::ServerNode& node);
+  void after_step(ps::ServerNode& node);
+
+ private:
+  static void set_rows(ps::ServerNode& node, const std::vector<float>& values);
+
+  std::vector<float> older_, newer_;
+  std::uint64_t exchanges_ = 0;
+};
 
 class PsServerLoop {
  public:
@@ -38,6 +53,8 @@ class PsServerLoop {
     std::function<void(const wire::PsSaved&)> saved;
     std::function<void(const std::string&)> broken;  // the server cannot be a backup, for this
                                                      // reason
+    std::function<void(const ps::LinkedServer&)> stepped;
+    Sabotage sabotage = Sabotage::kNone;
   };
   PsServerLoop(Outside outside, const ps::linked::Start& start);
 
@@ -79,7 +96,6 @@ class PsServerLoop {
   void perform(ps::linked::SendImage& effect) { ask(*backup_, std::move(effect.image)); }
   void perform(const ps::linked::AnswerPrimary& effect);
   [[nodiscard]] PsSlices own_slices();
-
   Outside outside_;
   Life life_;
   ps::LinkedServer server_;
@@ -90,6 +106,7 @@ class PsServerLoop {
   std::optional<std::uint64_t> writing_;  // the checkpoint that is being written
   std::uint64_t kept_ = 0;                // the newest image
   std::deque<ps::StatePiece> state_;      // the remaining pieces of the image that is being sent
+  StaleCentre stale_;                     // for a sabotage
 };
 
 }  // namespace antdt::sim

@@ -62,6 +62,8 @@ class PsWorker final
   [[nodiscard]] Answer take_on(const ps_worker::TakeBatch& effect, MonoTime until);
   // Whether a complete batch is at hand, or all the records that there are.
   [[nodiscard]] bool take_records(std::uint64_t wanted);
+  // The replica of the dense parameters that this push carries, where servers average them.
+  [[nodiscard]] float replica(std::uint64_t push) const;
   [[nodiscard]] static std::vector<std::uint64_t> keys_of(std::vector<Record> records);
   [[nodiscard]] PsGroup::Outside outside_of_group();
 

@@ -183,15 +183,21 @@ PsWorker::Answer PsWorker::perform(const ps_worker::ComputeBatch&) {
   return {};
 }
 
+// A number that no other replica of these days has.
+float PsWorker::replica(std::uint64_t push) const {
+  return static_cast<float>(push) + static_cast<float>(member_.worker.index) / 64;
+}
+
 PsWorker::Answer PsWorker::perform(const ps_worker::SayPush& effect) {
   const std::vector<Record> records = effect.records ? batch_ : std::vector<Record>{};
-  around_.checks.pushed(*this, effect.commit.number, records, effect.exchange);
+  PsGroup::Exchange exchange;
+  if (effect.exchange) exchange.value = has_mean(shape_.sync) ? replica(effect.commit.number) : 1;
+  exchange.alone = !effect.records;
+  around_.checks.pushed(*this, effect.commit.number, records, exchange.value);
   if (sabotage_ == Sabotage::kCommitEarly) feed(client::Commit{effect.commit.to, {}});
   const float value = sabotage_ == Sabotage::kApplyTwice ? 2.0F : 1.0F;
-  PsGroup::Exchange exchange;
-  if (effect.exchange) exchange.value = sabotage_ == Sabotage::kExchangeTwice ? 2.0F : 1.0F;
-  if (!effect.records && sabotage_ == Sabotage::kDropLastExchange) exchange.value = 0;
-  exchange.alone = !effect.records;
+  if (effect.exchange && sabotage_ == Sabotage::kExchangeTwice) *exchange.value *= 2;
+  if (!effect.records && sabotage_ == Sabotage::kDropLastExchange) exchange.value.reset();
   return group_.say_push(keys_of(records), value, exchange, effect.commit);
 }
 

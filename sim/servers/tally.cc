@@ -2,35 +2,46 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "trainer/ps/rows/rows.h"
 #include "trainer/ps/rows/slice_image.h"
 
 namespace antdt::sim {
 
-wire::PsOpen tally_tables() {
+wire::PsOpen tally_tables(SyncStrategy sync) {
   wire::PsOpen open;
-  wire::PsTable& table = open.tables.emplace_back();
-  table.name = "tally";
-  table.rule = "sum";
-  table.init = "zero";
+  for (const char* const name : {"tally", "centre"}) {
+    wire::PsTable& table = open.tables.emplace_back();
+    table.name = name;
+    table.rule = "sum";
+    table.init = "zero";
+  }
+  if (has_mean(sync)) {
+    open.tables[kCentreTable].rule = "mean";
+    open.tables[kCentreTable].learning_rate = sync == SyncStrategy::kShadowMa ? 1 : kEta;
+  }
   return open;
 }
 
-std::vector<std::uint64_t> centre_keys() {
-  constexpr std::uint64_t kFirst = 1U << 20U, kRows = 24;
-  std::vector<std::uint64_t> keys(kRows);
-  for (std::size_t i = 0; i < kRows; ++i) keys[i] = kFirst + i;
-  return keys;
+const std::vector<std::uint64_t>& centre_keys() {
+  static const std::vector<std::uint64_t> kKeys = [] {
+    std::vector<std::uint64_t> keys(24);
+    std::iota(keys.begin(), keys.end(), 0);
+    return keys;
+  }();
+  return kKeys;
 }
 
 namespace {
 
 ps::Store store_of(const PsSlices& slices, bool& whole) {
-  ps::TableSpec spec;
-  spec.name = "tally";
-  spec.rule.kind = ps::UpdateRule::Kind::kSum;
-  ps::Store store({spec}, 0);
+  // The slices of a table with rule "mean" look the same.
+  ps::TableSpec tally, centre;
+  tally.name = "tally";
+  centre.name = "centre";
+  tally.rule.kind = centre.rule.kind = ps::UpdateRule::Kind::kSum;
+  ps::Store store({tally, centre}, 0);
   whole = slices.size() == ps::kSlices;
   for (const auto& [slice, image] : slices) {
     whole = whole && ps::decode_slice(store, slice, image).has_value();
@@ -41,9 +52,8 @@ ps::Store store_of(const PsSlices& slices, bool& whole) {
 std::uint64_t exchanges_in(const PsSlices& slices) {
   bool whole = false;
   ps::Store store = store_of(slices, whole);
-  const std::vector<std::uint64_t> keys = centre_keys();
-  std::vector<float> rows(keys.size());
-  store.read(0, keys, reinterpret_cast<char*>(rows.data()));
+  std::vector<float> rows(centre_keys().size());
+  store.read(kCentreTable, centre_keys(), reinterpret_cast<char*>(rows.data()));
   const auto [least, most] = std::ranges::minmax(rows);
   return whole && least == most ? static_cast<std::uint64_t>(std::llround(least)) : kTornCentre;
 }

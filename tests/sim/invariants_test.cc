@@ -297,16 +297,29 @@ TEST(InvariantsTest, AGradientThatIsCountedTwiceIsInTheCheckpoint) {
 }
 
 TEST(InvariantsTest, ReplicasAreExchangedOnceUnderAllFaults) {
-  EXPECT_THAT(broken(Sabotage::kNone, "none", all_or_some(20, 1), {}, Sync::kShadow), IsEmpty());
-  EXPECT_THAT(broken(Sabotage::kNone, "all", all_or_some(40, 2), {}, Sync::kShadow), IsEmpty());
+  EXPECT_THAT(broken(Sabotage::kNone, "none", all_or_some(30, 2), {}, Sync::kShadow), IsEmpty());
+  EXPECT_THAT(broken(Sabotage::kNone, "all", all_or_some(60, 3), {}, Sync::kShadow), IsEmpty());
 }
 
 TEST(InvariantsTest, AnExchangeThatMovesTheCentreTwiceIsSeen) {
-  expect_seen(Sabotage::kExchangeTwice, "none", 5, {"exchange"}, Sync::kShadow);
+  expect_seen(Sabotage::kExchangeTwice, "none", 10, {"exchange"}, Sync::kShadow);
 }
 
 TEST(InvariantsTest, AnExchangeThatIsMissingAtTheEndOfAPhaseIsSeen) {
-  expect_seen(Sabotage::kDropLastExchange, "none", 5, {"exchange"}, Sync::kShadow);
+  expect_seen(Sabotage::kDropLastExchange, "none", 10, {"exchange"}, Sync::kShadow);
+}
+
+TEST(InvariantsTest, AReplicaOfALostWorkerThatStaysInTheMeanIsSeen) {
+  expect_seen(Sabotage::kKeepReplica, "workers", 30, {"mean"}, Sync::kShadow);
+}
+
+TEST(InvariantsTest, ACentreThatMovesFromWhereItWasBeforeIsSeen) {
+  expect_seen(Sabotage::kStaleCentre, "none", 10, {"mean"}, Sync::kShadow);
+}
+
+TEST(InvariantsTest, AReplicaThatIsNotTheOneThatWasMadeIsSeenInTheMean) {
+  expect_seen(Sabotage::kExchangeTwice, "none", 10, {"mean"}, Sync::kShadow);
+  expect_seen(Sabotage::kDropLastExchange, "none", 10, {"mean"}, Sync::kShadow);
 }
 
 TEST(InvariantsTest, RowsOnServersFollowTheStepsOfMembersUnderAllFaults) {

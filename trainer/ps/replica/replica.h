@@ -124,6 +124,10 @@ class Replica {
   [[nodiscard]] bool backed() const {
     return state_ == State::kPrimary && acknowledged_ >= held_from_;
   }
+  // Whether the other process lacks something that this one has taken, so that nobody may hear it.
+  [[nodiscard]] bool is_ahead() const {
+    return state_ == State::kPrimary && acknowledged_ < taken_;
+  }
   [[nodiscard]] const ServerNode& node() const { return node_; }
   [[nodiscard]] ServerNode& node() { return node_; }
 

@@ -2,12 +2,13 @@
 // (trainer.sync), in one process and in virtual time (bench/replicas/served.h).
 //
 //   antdt-served-bench DIRECTORY [--sync NAME] [--model NAME] [--optimizer NAME] [--lr X]
-//                      [--alpha X] [--every K] [--atomic] [--hop X] [--apart X] [--rows-rate X]
-//                      [--dense-rate X] [--workers N] [--batch N] [--epochs N] [--seeds N]
+//                      [--alpha X] [--eta X] [--every K] [--atomic] [--hop X] [--apart X]
+//                      [--rows-rate X] [--dense-rate X] [--workers N] [--batch N] [--epochs N]
+//                      [--seeds N]
 //
 // Prints, for each epoch, log loss and AUC of the model on the records of eval.tsv, mean of the
-// seeds, least and most in brackets, and in the last column the log loss of the mean of the
-// replicas.
+// seeds, least and most in brackets, and in the last column, with shadow-easgd, the log loss of the
+// mean of the replicas.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -54,11 +55,13 @@ int main(int argc, char** argv) {
   config.optimizer = "adam";
   config.learning_rate = 1e-3;
   app.add_option("directory", directory)->required();
-  app.add_option("--sync", sync)->check(CLI::IsMember({"ps-bsp", "ps-asp", "shadow-easgd"}));
+  app.add_option("--sync", sync)
+      ->check(CLI::IsMember({"ps-bsp", "ps-asp", "shadow-easgd", "shadow-ma", "shadow-bmuf"}));
   app.add_option("--model", config.model);
   app.add_option("--optimizer", config.optimizer);
   app.add_option("--lr", config.learning_rate);
   app.add_option("--alpha", config.shadow_alpha, "0: one by the number of workers");
+  app.add_option("--eta", config.shadow_eta, "with shadow-bmuf");
   app.add_option("--every", setting.every);
   app.add_flag("--atomic", setting.atomic);
   app.add_option("--hop", setting.hop);
@@ -73,7 +76,9 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   trainer::set_compute_threads({});
   config.sync = *by_name<SyncStrategy>(sync);
-  if (config.shadow_alpha == 0) config.shadow_alpha = 1.0 / setting.workers;
+  if (config.shadow_alpha == 0) {
+    config.shadow_alpha = config.sync == SyncStrategy::kShadowEasgd ? 1.0 / setting.workers : 0.5;
+  }
   const auto clicks = read_clicks_of(directory, buckets);
   if (!clicks) {
     fmt::print(stderr, "{}\n", clicks.error().message);

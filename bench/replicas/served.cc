@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "bench/gaia/images.h"
+#include "trainer/ps/rows/replica_mean.h"
 #include "trainer/ps/rows/store.h"
 #include "trainer/torch/ps_model.h"
 
@@ -214,8 +215,20 @@ class Served {
     }
   }
 
-  void apply(const std::vector<ps::TableGradient>& gradients, double weight) {
+  // A replica takes the place of the worker's last one in their mean, as on a server.
+  void exchange(const Worker& w, const ps::TableGradient& replica) {
+    if (!mean_) mean_.emplace(replica.gradient.keys, store_->tables()[replica.table].width);
+    const auto index = static_cast<std::uint32_t>(&w - &workers_[0]);
+    mean_->exchange({WorkerId{'w', index}, Attempt{1}}, replica.gradient.values);
+    store_->update(replica.table, mean_->keys(), mean_->mean(), 1);
+  }
+
+  void apply(const Worker& w, const std::vector<ps::TableGradient>& gradients, double weight) {
     for (const ps::TableGradient& g : gradients) {
+      if (store_->tables()[g.table].rule.kind == ps::UpdateRule::Kind::kMean) {
+        exchange(w, g);
+        continue;
+      }
       store_->update(g.table, g.gradient.keys, g.gradient.values, static_cast<float>(1 / weight));
     }
   }
@@ -227,7 +240,7 @@ class Served {
       w.at = At::kPushing;
       w.behind = 0;
     } else if (setting_.atomic && w.model->replica() != nullptr && w.behind >= setting_.every) {
-      apply({w.model->replica()->exchange(centre_of(w))}, 1);
+      apply(w, {w.model->replica()->exchange(centre_of(w))}, 1);
       w.behind = 0;
     }
     // One push is staged at a time, and committed behind the one before.
@@ -235,7 +248,7 @@ class Served {
     w.free = staged;
     const double decided = std::max(staged, w.decided) + setting_.hop;
     w.decided = decided + setting_.hop;
-    future_.at(decided, [this, g = std::move(gradients), weight] { apply(g, weight); });
+    future_.at(decided, [this, &w, g = std::move(gradients), weight] { apply(w, g, weight); });
     if (!carries) return;
     future_.at(w.decided, [this, &w] {
       w.at = At::kResting;
@@ -306,7 +319,7 @@ class Served {
   Result<AfterEpoch> evaluate() {
     AfterEpoch epoch;
     ANTDT_TRY(epoch.centre, evaluate_with(nullptr));
-    if (workers_[0].model->replica() != nullptr) {
+    if (setting_.config.sync == SyncStrategy::kShadowEasgd) {
       const std::vector<float> mean = mean_of_replicas();
       ANTDT_TRY(epoch.replicas, evaluate_with(&mean));
     }
@@ -317,6 +330,7 @@ class Served {
   const Setting setting_;
   std::deque<Worker> workers_;
   std::optional<ps::Store> store_;
+  std::optional<ps::ReplicaMean> mean_;  // under shadow-ma and shadow-bmuf
   Future future_;
   Status failed_;
 };

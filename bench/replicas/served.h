@@ -26,7 +26,7 @@ struct Clicks {
 [[nodiscard]] Result<Clicks> read_clicks_of(const std::string& directory, std::uint32_t buckets);
 
 struct Setting {
-  trainer::TrainerConfig config;  // with the sync: ps-bsp, ps-asp, shadow-easgd
+  trainer::TrainerConfig config;  // with the sync: ps-bsp, ps-asp, shadow-…
   std::uint32_t workers = 4;
   std::uint32_t batch = 512;  // of all workers
   std::uint32_t epochs = 1;
@@ -40,7 +40,7 @@ struct Setting {
 
 struct AfterEpoch {
   shard_server::EvalMetrics centre;    // of the model
-  shard_server::EvalMetrics replicas;  // of the mean of the replicas, if there are any
+  shard_server::EvalMetrics replicas;  // with shadow-easgd: of the mean of the replicas
 };
 [[nodiscard]] Result<std::vector<AfterEpoch>> train_served(const Clicks& clicks,
                                                            const Setting& setting);

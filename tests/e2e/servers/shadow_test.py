@@ -1,5 +1,5 @@
 """Jobs whose workers keep replicas of the dense parameters and exchange them with a centre on the servers
-(sync = "shadow-easgd")."""
+(sync = "shadow-easgd", "shadow-ma" and "shadow-bmuf")."""
 
 import json
 import unittest
@@ -10,6 +10,7 @@ from harness import await_true, needs_trainer
 from server_jobs import BUDGETS, ServersTest
 
 ROWS = 12000
+WITHIN = 1.05  # of the log loss under ps-bsp
 
 
 @needs_trainer
@@ -20,13 +21,13 @@ class Shadow(ServersTest):
                           self.dir / "data")
         self.assertEqual(made.returncode, 0, made.stderr)
 
-    def job(self, workers=3, trainer="", delay="", sync="shadow-easgd", servers=2, extra=""):
+    def job(self, workers=3, trainer="", delay="", sync="shadow-easgd", servers=2, replicas=1, extra=""):
         data = self.dir / "data"
         text = jobs.ctr(data / "train.tsv", data / "eval.tsv", workers=workers, batch=96 * workers,
                         optimizer="adagrad", lr=0.01)
         text = text.replace('sync = "allreduce"', f'sync = "{sync}"\n{trainer}')
         if servers:
-            text += f'[roles.server]\ncount = {servers}\n'
+            text += f'[roles.server]\ncount = {servers}\nreplicas = {replicas}\n'
         if delay:
             text += f'[[inject]]\nworkers = ["*"]\ndelay = "{delay}"\n'
         return self.write("job.toml", text + extra)
@@ -46,6 +47,23 @@ class Shadow(ServersTest):
             self.assertGreater(found["mean_gap_ms"], 0, worker)
         self.assertRegex(run.out, r"exchanges: [\d,]+, one in \d+\.\d steps or \d+ ms of a worker; "
                                   r"training waited \d+\.\ds for them")
+        self.assert_nothing_left()
+
+    def test_means_of_replicas_are_models_that_learn_nearly_as_one_that_all_train(self):
+        losses = {}
+        for sync in ("ps-bsp", "shadow-ma", "shadow-bmuf"):
+            run = self.run_job(self.job(sync=sync, delay="5ms"))
+            self.assert_done(run)
+            self.assert_once(run, 2, ROWS)
+            losses[sync] = run.summary["epochs"][1]["eval"]["log_loss"]
+            if sync == "ps-bsp":
+                continue
+            self.assertGreater(run.summary["epochs"][1]["eval"]["auc"], 0.6, "of the centre")
+            for worker, found in self.exchanges(run.summary).items():
+                self.assertGreater(found["count"], 2 * ROWS / 3 / 96 / 10, worker)
+        print(losses, flush=True)
+        for sync, loss in losses.items():
+            self.assertLess(loss, WITHIN * losses["ps-bsp"], sync)
         self.assert_nothing_left()
 
     def test_in_the_foreground_each_kth_step_waits_for_its_exchange(self):
@@ -100,14 +118,25 @@ class Shadow(ServersTest):
         self.assertGreater(summary["epochs"][1]["eval"]["auc"], 0.5, "of the centre")
         self.assert_nothing_left()
 
+    def test_under_a_mean_of_replicas_every_record_counts_once_too(self):
+        for sync, replicas in (("shadow-ma", 1), ("shadow-bmuf", 2)):
+            run_dir, summary = self.kill_at_random(
+                sync, self.job(sync=sync, replicas=replicas, delay="60ms", extra=BUDGETS), 2 * ROWS)
+            audit = self.antdt("data", "audit", run_dir, "--json")
+            self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
+            for epoch in json.loads(audit.stdout)["epochs"]:
+                self.assertEqual((epoch["once"], epoch["repeated"], epoch["lost"]), (ROWS, 0, 0))
+            self.assertGreater(summary["epochs"][1]["eval"]["auc"], 0.5, "of the centre")
+        self.assert_nothing_left()
+
     def test_a_job_that_cannot_have_replicas_is_refused(self):
         none = self.antdt("run", self.job(servers=0), "--dry-run")
         self.assertEqual(none.returncode, 2, none.stdout)
         self.assertIn("and the job has none: add [roles.server]", none.stderr + none.stdout)
         wrong = self.antdt("run", self.job(sync="ps-asp", trainer="shadow = { every = 3 }"), "--dry-run")
         self.assertEqual(wrong.returncode, 2, wrong.stdout)
-        self.assertIn('trainer.shadow.every: is for trainer.sync = "shadow-easgd", not "ps-asp"',
-                      wrong.stderr + wrong.stdout)
+        self.assertIn('trainer.shadow.every: is for trainer.sync = "shadow-easgd", "shadow-ma" or '
+                      '"shadow-bmuf", not "ps-asp"', wrong.stderr + wrong.stdout)
         apart = self.antdt("run", self.job(trainer="shadow = { alpha = 0.5 }"), "--dry-run")
         self.assertEqual(apart.returncode, 2, apart.stdout)
         self.assertIn("trainer.shadow.alpha: with 3 workers that exchange at once, 0.5 moves",

@@ -128,7 +128,7 @@ void ServedRows::leave() {
 ServedRows::Answer ServedRows::opened(Next next) {
   if (!advance()) return lost();
   if (open_) return next();
-  link_->calls().open(tally_tables(), worker_.clock().now(), link_->wanted());
+  link_->calls().open(tally_tables(worker_.shape().sync), worker_.clock().now(), link_->wanted());
   return await_call([this, next = std::move(next)]() -> Answer {
     open_ = true;
     return next();

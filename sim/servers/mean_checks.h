@@ -20,7 +20,7 @@
 
 #include "core/ids.h"
 #include "core/sync_strategy.h"
-#include "core/wire/ps_messages.h"
+#include "core/wire/servers/ps_messages.h"
 #include "sim/hosts/program.h"
 #include "sim/world.h"
 #include "trainer/ps/server_node.h"

@@ -96,8 +96,8 @@ TEST_F(JobHybridTest, ALostServerTakesMembersAndServersBackToOneCheckpoint) {
   forms.clear();
   lose_the_first_server();
   EXPECT_THAT(aborts, SizeIs(testing::Ge(2U)));
-  EXPECT_EQ(searches, 1U);
   for (const Member m : {w(0), w(1)}) says(m, join(Generation{1}, Step{7}));
+  EXPECT_EQ(searches, 1U);
   EXPECT_THAT(forms, IsEmpty()) << "it is not known yet from where training goes on";
 
   const auto outputs = feed(job::CheckpointFound{});

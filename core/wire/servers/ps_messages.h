@@ -18,7 +18,8 @@
 namespace antdt::wire {
 
 // A table of rows. Dense parameters are one table, whose keys number blocks of them. `rule`: "sum",
-// "sgd", "adagrad", "adam", "ftrl". `init`: "zero", "uniform", "normal", with init_scale as in
+// "sgd", "adagrad", "adam", "ftrl", or "mean": the rows follow the mean of the workers' replicas by
+// a share of `learning_rate`. `init`: "zero", "uniform", "normal", with init_scale as in
 // ps::TableSpec.
 struct PsTable {
   std::string name;
@@ -99,7 +100,8 @@ struct PsPulled {
 struct PsPush {
   std::uint64_t number = 0;
   std::uint64_t version = 0;
-  std::vector<PsRows> rows;  // gradients, summed over the push's samples
+  // Gradients, summed over the push's samples; for a table with rule "mean" the worker's replica.
+  std::vector<PsRows> rows;
   ANTDT_MESSAGE("ps-push") {
     v("number", m.number);
     v("version", m.version);

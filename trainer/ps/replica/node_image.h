@@ -1,5 +1,6 @@
-// The state of a server's machine without its rows, as one message. A process that becomes the
-// server's backup goes on from it (state_copy.h).
+// The state of a server's machine without its rows, as one message. Replicas of workers are in it
+// (ReplicaMean), whose mean the rows follow. A process that becomes the server's backup goes on from
+// it (state_copy.h).
 //
 // Two things are left out: the senders that wait for an answer, because they ask again; and which
 // unacknowledged messages were sent already, because all of them are sent again.

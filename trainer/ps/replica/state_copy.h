@@ -37,7 +37,8 @@ class StateReader {
   [[nodiscard]] Status take(ServerNode& node, const wire::PsImage& piece);
 
  private:
-  // Bound of the part with what is staged and decided; far below what fits in memory.
+  // Bound of the part with what is staged and decided and with workers' replicas; far below what
+  // fits in memory.
   static constexpr std::size_t kLongestHead = 1ULL << 32;
 
   [[nodiscard]] Status read_part(ServerNode& node);

@@ -50,7 +50,6 @@ enum class Sabotage {
   kForgetThreshold,  // a daemon that begins again does not know which threshold is in force
   // Where embedding rows are on servers, and members agree on steps:
   kGatherUnstaged,  // a member gathers a step without having staged its part on the servers
-  kForgetApplied,   // a member does not know in a new generation what the last step applied
   // Where workers keep replicas beside servers:
   kExchangeTwice,     // a worker moves the centre by twice what its replica moved
   kDropLastExchange,  // a worker does not send the exchange that ends its phase

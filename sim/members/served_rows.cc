@@ -122,7 +122,7 @@ void ServedRows::leave() {
   stop_waiting();
   link_.reset();
   error_.reset();
-  open_ = told_ = false;
+  open_ = false;
 }
 
 ServedRows::Answer ServedRows::opened(Next next) {
@@ -135,7 +135,7 @@ ServedRows::Answer ServedRows::opened(Next next) {
   });
 }
 
-wire::PsConcluded ServedRows::concluded() {
+wire::PsConcluded ServedRows::concluded() const {
   const worker::TrainingState& training = worker_.training();
   wire::PsConcluded concluded{worker_.generation(),
                               static_cast<std::uint32_t>(training.members.size()),
@@ -144,8 +144,6 @@ wire::PsConcluded ServedRows::concluded() {
                               training.rate,
                               training.cut,
                               {}};
-  const bool first = !std::exchange(told_, true);
-  if (worker_.sabotage() == Sabotage::kForgetApplied && first) concluded.weight = 0;
   if (concluded.cut != 0) concluded.directory = directory_of(concluded.cut);
   return concluded;
 }

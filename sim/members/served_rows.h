@@ -61,14 +61,13 @@ class ServedRows {
   [[nodiscard]] worker::Input lost();
   void answer(std::uint64_t operation, worker::Input input);
   void tell_concluded(std::string error);
-  [[nodiscard]] wire::PsConcluded concluded();
+  [[nodiscard]] wire::PsConcluded concluded() const;
   void check_rows(const std::vector<Record>& records, const ps::WorkerCalls::Pulled& pulled) const;
 
   Worker& worker_;
   std::unique_ptr<PsLink> link_;
   Generation group_;
   bool open_ = false;
-  bool told_ = false;  // whether the servers were told in this generation what is concluded
   std::optional<Error> error_;
   std::function<void(std::string)> concluding_;
   Look look_;  // empty: nothing is waited for

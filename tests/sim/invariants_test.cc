@@ -332,8 +332,9 @@ TEST(InvariantsTest, AMemberThatGathersWithoutItsPartOnTheServersIsSeen) {
   expect_seen(Sabotage::kGatherUnstaged, "none", 5, {"rows as the replica"}, Sync::kHybrid);
 }
 
-TEST(InvariantsTest, AMemberThatDoesNotKnowWhatTheLastStepAppliedIsSeen) {
-  expect_seen(Sabotage::kForgetApplied, "workers", 20, {"rows as the replica"}, Sync::kHybrid);
+TEST(InvariantsTest, AReplicaThatAppliesAStepTwiceIsNotThatOfItsRows) {
+  expect_seen(Sabotage::kApplyTwice, "none", 5, {"rows as the replica", "exactly once"},
+              Sync::kHybrid);
 }
 
 TEST(InvariantsTest, APlaceThatIsCommittedBeforeItsHomeDecidedIsNotInTheModel) {

@@ -24,14 +24,14 @@ using EveryMessage = testing::Types<
     Leave, Bye, Attach, AgentWelcome, StartProcess, ProcessStarted, ProcessExited, ExitSeen,
     StopProcess, Metrics, ReservePort, ReservedPort, Heartbeat, Detach, StartJob, JobStarted,
     StatusRequest, StatusReply, StopJob, EvictWorkers, ResizeJob, ApproveAction, SkipRecords,
-    HostGone, Regroup, Done, PsOpen, PsOpened, PsPut, PsPull, PsPulled, PsPush, PsStaged, PsCommit,
-    PsDecided, PsIdle, PsDecision, PsApplied, PsCut, PsSaved, PsIdled, PsServe, PsServing, PsRoster,
-    PsCopied, PsTaken, PsImage, PsStats, InjectRules, Injected, Traced, StackWanted, StackTold,
-    CheckpointBegun, FilesAttach, FilesReady, FilesDetach, FileProbe, FileProbed, FileList,
-    FileListed, FileRead, FileData, FileWrite, FileDone, FileSum, FileSummed, FileCommit,
-    FileRemove, JobsRequest, JobsReply, RelayedRequest, RelayedReply, FileHost, FileHostTold,
-    FileClock, FileClockTold, FileDisk, FileDiskTold, FilePort, FilePortOpen, FileLink,
-    FileLinkTold, HostDrain, DrainHost, HostDevices, DeviceTrouble>;
+    HostGone, Regroup, Done, PsOpen, PsOpened, PsPut, PsPull, PsPulled, PsPush, PsStepPull,
+    PsStepPush, PsStaged, PsCommit, PsDecided, PsIdle, PsDecision, PsApplied, PsCut, PsSaved,
+    PsIdled, PsServe, PsServing, PsRoster, PsCopied, PsTaken, PsImage, PsStats, InjectRules,
+    Injected, Traced, StackWanted, StackTold, CheckpointBegun, FilesAttach, FilesReady, FilesDetach,
+    FileProbe, FileProbed, FileList, FileListed, FileRead, FileData, FileWrite, FileDone, FileSum,
+    FileSummed, FileCommit, FileRemove, JobsRequest, JobsReply, RelayedRequest, RelayedReply,
+    FileHost, FileHostTold, FileClock, FileClockTold, FileDisk, FileDiskTold, FilePort,
+    FilePortOpen, FileLink, FileLinkTold, HostDrain, DrainHost, HostDevices, DeviceTrouble>;
 
 // Gives every field, of nested parts too, a different value.
 class Filler {

@@ -48,7 +48,7 @@ class ScoutSkewTest : public ::testing::Test {
 TEST_F(ScoutSkewTest, ALossBeyondWhatIsToleratedTightensTheThreshold) {
   EXPECT_TRUE(solution_.looks_at_visits());
   EXPECT_DOUBLE_EQ(visit(0.3, 0.02), 0.1);
-  EXPECT_THAT(reason_, HasSubstr("30.0 points"));
+  EXPECT_THAT(reason_, HasSubstr("did 30.0% worse"));
   threshold_ = 0.1;
   EXPECT_DOUBLE_EQ(visit(0.2, 0.03), 0.05);
   threshold_ = 0.05;

@@ -190,12 +190,12 @@ TEST(ParameterServers, ASyncThatIsNotKnownIsRefused) {
   EXPECT_EQ(problems_of(replaced(kServersJob, "ps-bsp", "ps-bps")),
             "job.toml:13:1: trainer.sync: 'ps-bps' is none of \"allreduce\", \"ps-bsp\", "
             "\"ps-ssp\", \"ps-asp\", \"ds-sync\", \"shadow-easgd\", \"shadow-ma\", "
-            "\"shadow-bmuf\", \"gaia\", \"auto\" (did you "
+            "\"shadow-bmuf\", \"gaia\", \"hybrid\", \"auto\" (did you "
             "mean 'ps-bsp'?)");
   EXPECT_EQ(problems_of(replaced(kServersJob, "ps-bsp", "gossip")),
             "job.toml:13:1: trainer.sync: 'gossip' is none of \"allreduce\", \"ps-bsp\", "
             "\"ps-ssp\", \"ps-asp\", \"ds-sync\", \"shadow-easgd\", \"shadow-ma\", "
-            "\"shadow-bmuf\", \"gaia\", \"auto\"");
+            "\"shadow-bmuf\", \"gaia\", \"hybrid\", \"auto\"");
 }
 
 TEST(ParameterServers, APlannedSyncMayHaveServersOrNot) {

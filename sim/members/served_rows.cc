@@ -10,19 +10,6 @@
 #include "trainer/ps/placement.h"
 
 namespace antdt::sim {
-namespace {
-
-std::vector<std::uint64_t> keys_of_rows(std::span<const Record> records) {
-  std::vector<Record> rising(records.begin(), records.end());
-  std::ranges::sort(rising);
-  std::vector<std::uint64_t> keys;
-  for (const Record record : rising) {
-    for (std::uint64_t i = 0; i < kRowsOfRecord; ++i) keys.push_back(record * kRowsOfRecord + i);
-  }
-  return keys;
-}
-
-}  // namespace
 
 // ---------------------------------------------------------------- what is waited for
 
@@ -176,7 +163,7 @@ void ServedRows::tell_concluded(std::string error) {
 
 ServedRows::Answer ServedRows::say_pull(const std::vector<Record>& records, Next next) {
   std::vector<ps::TableKeys> rows;
-  if (!records.empty()) rows.push_back({0, keys_of_rows(records)});
+  if (!records.empty()) rows.push_back({0, keys_of(records)});
   ps::WorkerCalls& calls = link_->calls();
   const auto ticket =
       calls.say_step_pull(rows, concluded(), worker_.clock().now(), link_->wanted());
@@ -216,7 +203,7 @@ ServedRows::Answer ServedRows::perform(const worker::StagePart&) {
     return worker::PartStaged{};
   }
   return opened([this]() -> Answer {
-    ps::TableGradient part{0, {keys_of_rows(worker_.batch()), {}}};
+    ps::TableGradient part{0, {keys_of({worker_.batch().begin(), worker_.batch().end()}), {}}};
     part.gradient.values.assign(part.gradient.keys.size(), 1.0F);
     const Status said = link_->calls().stage({std::move(part)}, concluded(), worker_.rank(),
                                              worker_.clock().now(), link_->wanted());

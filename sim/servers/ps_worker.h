@@ -64,7 +64,6 @@ class PsWorker final
   [[nodiscard]] bool take_records(std::uint64_t wanted);
   // The replica of the dense parameters that this push carries, where servers average them.
   [[nodiscard]] float replica(std::uint64_t push) const;
-  [[nodiscard]] static std::vector<std::uint64_t> keys_of(std::vector<Record> records);
   [[nodiscard]] PsGroup::Outside outside_of_group();
 
   bool leaves_ = false;

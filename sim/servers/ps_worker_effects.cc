@@ -1,5 +1,4 @@
 // The effects of a simulated worker of parameter servers.
-#include <algorithm>
 #include <utility>
 
 #include "sim/checks.h"
@@ -7,15 +6,8 @@
 #include "sim/servers/ps_worker.h"
 #include "sim/servers/tally.h"
 #include "sim/surroundings.h"
-#include "trainer/ps/placement.h"
-#include "trainer/ps/rows/store.h"
 
 namespace antdt::sim {
-namespace {
-
-using std::chrono::microseconds;
-
-}  // namespace
 
 // ------------------------------------------------------------------- what is said
 
@@ -150,15 +142,6 @@ PsWorker::Answer PsWorker::perform(const ps_worker::AwaitGivenBack&) {
 }
 
 // ------------------------------------------------------------------------- rows
-
-std::vector<std::uint64_t> PsWorker::keys_of(std::vector<Record> rising) {
-  std::vector<std::uint64_t> keys;
-  std::ranges::sort(rising);
-  for (const Record record : rising) {
-    for (std::uint64_t i = 0; i < kRowsOfRecord; ++i) keys.push_back(record * kRowsOfRecord + i);
-  }
-  return keys;
-}
 
 PsWorker::Answer PsWorker::perform(const ps_worker::SayPull& effect) {
   group_.say_pull(keys_of(next_), effect.clock);

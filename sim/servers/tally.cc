@@ -24,6 +24,15 @@ wire::PsOpen tally_tables(SyncStrategy sync) {
   return open;
 }
 
+std::vector<std::uint64_t> keys_of(std::vector<Record> records) {
+  std::ranges::sort(records);
+  std::vector<std::uint64_t> keys;
+  for (const Record record : records) {
+    for (std::uint64_t i = 0; i < kRowsOfRecord; ++i) keys.push_back(record * kRowsOfRecord + i);
+  }
+  return keys;
+}
+
 const std::vector<std::uint64_t>& centre_keys() {
   static const std::vector<std::uint64_t> kKeys = [] {
     std::vector<std::uint64_t> keys(24);

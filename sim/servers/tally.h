@@ -15,6 +15,8 @@
 namespace antdt::sim {
 
 inline constexpr std::uint64_t kRowsOfRecord = 3;
+// The keys of the rows of these records, rising.
+[[nodiscard]] std::vector<std::uint64_t> keys_of(std::vector<Record> records);
 // How often each record is in these rows; kTorn if its three rows differ.
 inline constexpr std::uint8_t kTorn = 255;
 inline constexpr std::uint32_t kCentreTable = 1;

@@ -23,11 +23,12 @@ def has_torch(python):
     return subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0
 
 
+DEBIANS = "/usr/bin/python3"
 # With PyTorch 2, Lightning, accelerate and transformers of PyPI: scripts/install-torch2 makes it.
 TORCH2 = os.environ.get("ANTDT_TORCH2_PYTHON") or str(SOURCE / ".deps" / "torch2" / "bin" / "python")
 
 # Debian's, and that of PyPI.
-PYTHONS = [python for python in ["/usr/bin/python3", TORCH2]
+PYTHONS = [python for python in [DEBIANS, TORCH2]
            if pathlib.Path(python).exists() and has_torch(python)]
 
 

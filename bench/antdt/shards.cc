@@ -14,6 +14,7 @@
 #include "bench/antdt/process.h"
 #include "core/os/fs.h"
 #include "core/os/runtime_dir.h"
+#include "core/wire/operator_messages.h"
 #include "launcher/start/job_link.h"
 #include "launcher/start/start.h"
 
@@ -182,8 +183,7 @@ Result<ShardsResult> bench_shards(const ShardsOptions& options) {
   if (options.through_agent) texts = worker_logs(run, options.clients);
   auto result = texts.and_then(
       [&](const std::vector<std::string>& all) { return add_up(all, options.seconds); });
-  std::ignore =
-      link.stop("the bench is over", std::chrono::milliseconds(0), std::chrono::seconds(5));
+  link.send(wire::StopJob{"the bench is over"});
   const MonoTime deadline = SteadyClock().now() + std::chrono::seconds(10);
   while (kill(jobd, 0) == 0 && SteadyClock().now() < deadline) usleep(20'000);
   if (result) {

@@ -8,6 +8,12 @@
 #include "launcher/start/admin_link.h"
 
 namespace antdt::launcher {
+namespace {
+
+// The number of an order whose answer is awaited without a limit; requests with one have 0.
+constexpr std::uint64_t kPatient = 1;
+
+}  // namespace
 
 Result<JobLink> JobLink::open(transport::Context& context, const std::string& jobd_socket) {
   ANTDT_TRY(transport::Socket socket, transport::Socket::connect_ipc(context, jobd_socket));
@@ -38,20 +44,28 @@ Result<JobStatus> JobLink::status(std::uint64_t events_from, Duration timeout) {
   return JobStatus{std::move(reply.status_json), std::move(reply.events), reply.next_event};
 }
 
-Status JobLink::stop(const std::string& reason, std::optional<std::chrono::milliseconds> grace,
-                     Duration timeout) {
-  wire::StopJob order;
-  order.reason = reason;
-  order.has_own_grace = !grace.has_value();
-  if (grace) order.grace_ms = static_cast<std::uint32_t>(grace->count());
-  return this->order(order, timeout);
-}
-
 template <class Order>
 Status JobLink::order(const Order& order, Duration timeout) {
   ANTDT_TRY(const wire::Packet packet, transport::request(socket_, packet_of(order), timeout));
   ANTDT_TRY([[maybe_unused]] const wire::Done done, wire::open_reply<wire::Done>(packet));
   return {};
+}
+
+template <class Order>
+Status JobLink::order(const Order& order, Duration every, const std::function<Status()>& waits) {
+  send(order, kPatient);
+  while (true) {
+    if (!socket_.wait_readable(every)) {
+      ANTDT_RETURN_IF_ERROR(waits());
+      continue;
+    }
+    const std::optional<wire::Packet> packet = socket_.receive();
+    if (!packet) continue;
+    const Result<wire::Envelope> envelope = wire::open_envelope(*packet);
+    if (!envelope || envelope->seq != kPatient) continue;  // of a request that was given up
+    ANTDT_TRY([[maybe_unused]] const wire::Done done, wire::open_reply<wire::Done>(*packet));
+    return {};
+  }
 }
 
 template <class Request>
@@ -62,11 +76,13 @@ void JobLink::send(const Request& request, std::uint64_t number) {
 std::optional<wire::Packet> JobLink::receive() { return socket_.receive(); }
 
 template Status JobLink::order(const wire::EvictWorkers&, Duration);
-template Status JobLink::order(const wire::InjectRules&, Duration);
-template Status JobLink::order(const wire::ResizeJob&, Duration);
-template Status JobLink::order(const wire::ApproveAction&, Duration);
-template Status JobLink::order(const wire::SkipRecords&, Duration);
-template Status JobLink::order(const wire::StopJob&, Duration);
+template Status JobLink::order(const wire::EvictWorkers&, Duration, const std::function<Status()>&);
+template Status JobLink::order(const wire::InjectRules&, Duration, const std::function<Status()>&);
+template Status JobLink::order(const wire::ResizeJob&, Duration, const std::function<Status()>&);
+template Status JobLink::order(const wire::ApproveAction&, Duration,
+                               const std::function<Status()>&);
+template Status JobLink::order(const wire::SkipRecords&, Duration, const std::function<Status()>&);
+template Status JobLink::order(const wire::StopJob&, Duration, const std::function<Status()>&);
 template void JobLink::send(const wire::StatusRequest&, std::uint64_t);
 template void JobLink::send(const wire::StopJob&, std::uint64_t);
 template void JobLink::send(const wire::HostGone&, std::uint64_t);

@@ -2,6 +2,7 @@
 // processes.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,17 +33,19 @@ class JobLink {
                                                     const std::string& keys,
                                                     const std::string& job);
 
-  // Both wait for the answer; kUnreachable after `timeout`. Through an agent, kRefused may also say
-  // that no daemon of the job is connected to it.
+  // These wait for the answer; kUnreachable after `timeout`. Through an agent, kRefused may also
+  // say that no daemon of the job is connected to it.
   [[nodiscard]] Result<JobStatus> status(std::uint64_t events_from, Duration timeout);
-  // Without a grace: the job's own.
-  [[nodiscard]] Status stop(const std::string& reason,
-                            std::optional<std::chrono::milliseconds> grace, Duration timeout);
   // Sends an operator's request (wire::EvictWorkers, InjectRules, ResizeJob, SkipRecords,
   // ApproveAction, StopJob). An error of kind kRefused says why the job daemon refuses it. It is
   // sent once: if the answer is lost, the request may have been carried out.
   template <class Order>
   [[nodiscard]] Status order(const Order& order, Duration timeout);
+  // The same for a person, who has it take as long as the job's journal needs: `waits` is called
+  // after each `every` without an answer, and its error is the order's.
+  template <class Order>
+  [[nodiscard]] Status order(const Order& order, Duration every,
+                             const std::function<Status()>& waits);
 
   // For an event loop that watches socket(): sends a request without waiting, unless there is no
   // room for it, and takes an answer that has come. The answer's envelope repeats the number.

@@ -28,7 +28,7 @@ struct DataSkipOptions {
 Status skip_now(const DataSkipOptions& options, const launcher::SkipRange& range) {
   ANTDT_TRY(RunningJob job, reach(options.run));
   if (options.epoch) {
-    ANTDT_TRY(const report::Status status, status_of(job));
+    ANTDT_TRY(const report::Status status, await_status(job));
     if (status.epoch != *options.epoch) {
       return fail(ErrorKind::kUsage,
                   "the job is in epoch {}: records of another one can be skipped while it does not "
@@ -37,8 +37,7 @@ Status skip_now(const DataSkipOptions& options, const launcher::SkipRange& range
     }
   }
   ANTDT_RETURN_IF_ERROR(
-      job.link.order(wire::SkipRecords{range.from, range.to, options.reason, operator_name()},
-                     std::chrono::seconds(5)));
+      give(job, wire::SkipRecords{range.from, range.to, options.reason, operator_name()}));
   fmt::print("skipped: positions {}:{} of the present epoch, but for what is trained already\n",
              range.from, range.to);
   return {};

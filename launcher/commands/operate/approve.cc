@@ -22,9 +22,8 @@ struct ApproveOptions {
 
 Status approve(const ApproveOptions& options) {
   ANTDT_TRY(RunningJob job, reach(options.job, options.through));
-  ANTDT_TRY(const report::Status status, status_of(job));
-  ANTDT_RETURN_IF_ERROR(job.link.order(wire::ApproveAction{options.number, operator_name()},
-                                       std::chrono::seconds(5)));
+  ANTDT_TRY(const report::Status status, await_status(job));
+  ANTDT_RETURN_IF_ERROR(give(job, wire::ApproveAction{options.number, operator_name()}));
   const auto action = std::ranges::find(status.actions, options.number, &report::Action::number);
   if (action == status.actions.end()) return {};
   fmt::print("{}{}{} is done: {}\n", action->kind, action->target.empty() ? "" : " of ",

@@ -101,14 +101,14 @@ Status await_server(RunningJob& job, const report::Status& before,
 Status evict(const EvictOptions& options) {
   ANTDT_TRY(const auto deadline, schema::parse_duration(options.deadline));
   ANTDT_TRY(RunningJob job, reach(options.job, options.through));
-  ANTDT_TRY(const report::Status before, status_of(job));
+  ANTDT_TRY(const report::Status before, await_status(job));
   wire::EvictWorkers order;
   order.target = options.target;
   order.reason = options.reason;
   order.who = operator_name();
   order.deadline_ms = static_cast<std::uint32_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(deadline).count());
-  ANTDT_RETURN_IF_ERROR(job.link.order(order, std::chrono::seconds(5)));
+  ANTDT_RETURN_IF_ERROR(give(job, order));
   const auto leaving = meant(before, options.target);
   if (options.no_wait) {
     fmt::print("{} is asked to leave\n", options.target);

@@ -59,7 +59,7 @@ Status inject(const Options& options) {
   order.who = operator_name();
   order.duration_ms = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
-  ANTDT_RETURN_IF_ERROR(job.link.order(order, std::chrono::seconds(5)));
+  ANTDT_RETURN_IF_ERROR(give(job, order));
   if (options.clear) {
     fmt::print("nothing is injected beside what job.toml says\n");
   } else {

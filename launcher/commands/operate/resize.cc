@@ -51,10 +51,9 @@ Status await_servers(RunningJob& job, const report::Status& before, std::uint32_
 
 Status resize(const ResizeOptions& options) {
   ANTDT_TRY(RunningJob job, reach(options.job, options.through));
-  ANTDT_TRY(const report::Status before, status_of(job));
+  ANTDT_TRY(const report::Status before, await_status(job));
   const wire::ResizedRole role = *by_name<wire::ResizedRole>(options.role);
-  ANTDT_RETURN_IF_ERROR(job.link.order(wire::ResizeJob{options.count, operator_name(), role},
-                                       std::chrono::seconds(5)));
+  ANTDT_RETURN_IF_ERROR(give(job, wire::ResizeJob{options.count, operator_name(), role}));
   if (options.no_wait) {
     fmt::print("the job is to have {} {}s\n", options.count, options.role);
     return {};

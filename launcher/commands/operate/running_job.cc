@@ -6,6 +6,8 @@
 #include <thread>
 
 #include "core/report/states.h"
+#include "core/wire/drill_messages.h"
+#include "core/wire/operator_messages.h"
 #include "launcher/commands/operate/elsewhere.h"
 #include "launcher/start/paths.h"
 
@@ -82,6 +84,42 @@ Result<report::Status> status_of(RunningJob& job) {
   return ask();
 }
 
+namespace {
+
+// What goes on while nothing has happened for a while: fails if nothing of the job runs any more.
+Status say_waiting(const RunningJob& job, RunState state, const std::string& what) {
+  if (state == RunState::kEnded) {
+    return fail(ErrorKind::kRefused, "the job ended meanwhile: antdt status {} shows how",
+                job.run_dir);
+  }
+  if (state == RunState::kBrokenOff) {
+    if (job.through.wanted()) {
+      return fail(ErrorKind::kUnreachable, "the daemon of {} is not connected to {} any more",
+                  job.control.job, job.through.agent);
+    }
+    return fail(ErrorKind::kUnreachable, "the job's processes are gone; see {}/agent.log",
+                job.run_dir);
+  }
+  if (!what.empty()) fmt::print(stderr, "waiting for {}\n", what);
+  return {};
+}
+
+}  // namespace
+
+template <class Order>
+Status give(RunningJob& job, const Order& order) {
+  return job.link.order(order, kTellAfter, [&job] {
+    return say_waiting(job, state_of(job),
+                       "the job daemon, which answers when its journal has the order");
+  });
+}
+template Status give(RunningJob&, const wire::EvictWorkers&);
+template Status give(RunningJob&, const wire::InjectRules&);
+template Status give(RunningJob&, const wire::ResizeJob&);
+template Status give(RunningJob&, const wire::ApproveAction&);
+template Status give(RunningJob&, const wire::SkipRecords&);
+template Status give(RunningJob&, const wire::StopJob&);
+
 Status wait_until(RunningJob& job, const std::function<bool(const report::Status&)>& happened) {
   const SteadyClock clock;
   MonoTime tell_at = clock.now() + kTellAfter;
@@ -89,25 +127,27 @@ Status wait_until(RunningJob& job, const std::function<bool(const report::Status
     const auto status = status_of(job);
     if (status && happened(*status)) return {};
     const RunState state = status ? RunState::kRunning : state_of(job);
-    if (state == RunState::kEnded) {
-      return fail(ErrorKind::kRefused, "the job ended meanwhile: antdt status {} shows how",
-                  job.run_dir);
-    }
-    if (state == RunState::kBrokenOff) {
-      if (job.through.wanted()) {
-        return fail(ErrorKind::kUnreachable, "the daemon of {} is not connected to {} any more",
-                    job.control.job, job.through.agent);
-      }
-      return fail(ErrorKind::kUnreachable, "the job's processes are gone; see {}/agent.log",
-                  job.run_dir);
-    }
+    std::string waits;
     if (clock.now() >= tell_at) {
-      const std::string& waits = status ? status->waiting_for : std::string("the job daemon");
-      fmt::print(stderr, "waiting for {}\n", waits.empty() ? "the job" : waits);
+      waits = status ? status->waiting_for : std::string("the job daemon");
+      if (waits.empty()) waits = "the job";
       tell_at = clock.now() + kTellAfter;
     }
+    ANTDT_RETURN_IF_ERROR(say_waiting(job, state, waits));
     std::this_thread::sleep_for(kAskAgain);
   }
+}
+
+Result<report::Status> await_status(RunningJob& job) {
+  auto status = status_of(job);
+  if (status || status.error().kind != ErrorKind::kUnreachable) return status;
+  if (job.place == RunningJob::Place::kUnknown) return status;
+  report::Status found;
+  ANTDT_RETURN_IF_ERROR(wait_until(job, [&](const report::Status& s) {
+    found = s;
+    return true;
+  }));
+  return found;
 }
 
 bool is_settled(const report::Status& s) {

@@ -43,6 +43,17 @@ struct RunningJob {
 // Through an agent that does not lead to the job daemon any more, another one is tried.
 [[nodiscard]] Result<report::Status> status_of(RunningJob& job);
 
+// The same before an order is given: a job daemon that does not answer while its processes are
+// there is waited for, as wait_until() does. Through an agent alone it is not known whether they
+// are.
+[[nodiscard]] Result<report::Status> await_status(RunningJob& job);
+
+// Gives an operator's order (JobLink::order) and waits until the job daemon has it in its journal,
+// however slow the disk of that is; standard error says so meanwhile. kRefused with the job
+// daemon's reason, or if the job ends first; kUnreachable if the job's processes disappear.
+template <class Order>
+[[nodiscard]] Status give(RunningJob& job, const Order& order);
+
 // Asks for the job's status until `happened` is true. If that takes long, standard error says what
 // the job waits for. kUnreachable if the job's processes disappear, kRefused if the job ends first.
 [[nodiscard]] Status wait_until(RunningJob& job,

@@ -11,6 +11,7 @@
 
 #include "core/report/states.h"
 #include "core/schema/units.h"
+#include "core/wire/operator_messages.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/show/runs.h"
@@ -116,7 +117,11 @@ Result<int> await_gone_from(const RunningJob& job, std::chrono::milliseconds gra
 Result<int> stop(const StopOptions& options) {
   ANTDT_TRY(RunningJob job, reach(options.job, options.through));
   ANTDT_TRY(const auto grace, grace_of(options));
-  ANTDT_RETURN_IF_ERROR(job.link.stop(reason_of(options, job), grace, std::chrono::seconds(5)));
+  wire::StopJob order;
+  order.reason = reason_of(options, job);
+  order.has_own_grace = !grace.has_value();
+  if (grace) order.grace_ms = static_cast<std::uint32_t>(grace->count());
+  ANTDT_RETURN_IF_ERROR(give(job, order));
   if (options.no_wait) {
     fmt::print("stopping: {}\n", job.run_dir);
     return 0;

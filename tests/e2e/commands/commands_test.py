@@ -264,6 +264,25 @@ class Operators(Commands):
         self.assert_trained_once(run_dir, records=2 * RECORDS)
         self.assert_nothing_left()
 
+    def test_orders_wait_for_a_job_daemon_that_stands_still(self):
+        process, run_dir = self.start_training(workers=3)
+        for command, done in [(("evict", run_dir, "w1"), "w1 has left"),
+                              (("stop", run_dir), "stopped: ")]:
+            jobd = int((run_dir / "jobd.lock").read_text())
+            os.kill(jobd, signal.SIGSTOP)
+            try:
+                order = subprocess.Popen([ANTDT, *map(str, command)], env=self.env,
+                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                said = order.stderr.readline()
+            finally:
+                os.kill(jobd, signal.SIGCONT)
+            out, err = order.communicate(timeout=60)
+            self.assertIn("waiting for the job daemon", said)
+            self.assertEqual(order.returncode, 0, said + err)
+            self.assertIn(done, out)
+        self.end_of(process, 75)
+        self.assert_nothing_left()
+
     def test_a_job_is_stopped_with_a_reason_and_says_how_to_go_on(self):
         process, run_dir = self.start_training()
         done = self.antdt("stop", run_dir, "--reason", "the machine is needed")

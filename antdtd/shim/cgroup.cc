@@ -117,7 +117,7 @@ Result<std::string> delegated_cgroup() {
   // An agent that was started by a shim of an earlier agent is in that agent's cgroup; what systemd
   // runs beside a unit's program is in ".control".
   for (const std::string_view inner : {kAgentGroup, "/.control"}) {
-    if (group.ends_with(inner)) group.resize(group.size() - inner.size());
+    if (group.ends_with(inner)) group.erase(group.size() - inner.size());
   }
   if (is_delegated(group) && access(group.c_str(), W_OK) == 0) return group;
   return fail(ErrorKind::kRefused,

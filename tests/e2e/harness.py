@@ -23,7 +23,10 @@ HAS_TRAINER = (BIN / "antdt-trainer").exists()
 
 
 def await_true(condition, seconds, what):
-    """Waits for a condition; the deadline only bounds a failure."""
+    """Waits for a condition. A deadline of less than half a minute says how fast something must be; a
+    longer one only bounds a failure, and gives room to machines that build meanwhile."""
+    if seconds >= 30:
+        seconds *= 3
     deadline = time.monotonic() + seconds
     while True:
         value = condition()

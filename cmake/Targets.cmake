@@ -47,7 +47,8 @@ if(ANTDT_MOLD)
 endif()
 
 # Headers that are parsed once for all targets that use their set: cmake/SET.h. A file still includes
-# what it uses.
+# what it uses. GCC warns of what it inlines from system headers that come precompiled, which it does
+# not otherwise; a call that it warns of wrongly is written in another way.
 set(ANTDT_PIC POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 option(ANTDT_PCH "Parse the headers that most files share once" ON)
 function(antdt_precompile set)

@@ -23,10 +23,7 @@ HAS_TRAINER = (BIN / "antdt-trainer").exists()
 
 
 def await_true(condition, seconds, what):
-    """Waits for a condition. A deadline of less than half a minute says how fast something must be; a
-    longer one only bounds a failure, and gives room to machines that build meanwhile."""
-    if seconds >= 30:
-        seconds *= 3
+    """Waits for a condition; the deadline only bounds a failure."""
     deadline = time.monotonic() + seconds
     while True:
         value = condition()

@@ -221,9 +221,8 @@ class SeparateHosts(TallyTest):
 
     def breaks_of(self, run_dir):
         """What moved servers and ended groups, for a test that counts lineages."""
-        kinds = ("move", "generation-broken", "restored", "worker-ended", "servers")
-        lines = (run_dir / "events.jsonl").read_text().splitlines()
-        return "\n".join(line for line in lines if json.loads(line)["kind"] in kinds)
+        return {kind: self.events(run_dir, kind)
+                for kind in ("move", "servers", "generation-broken", "restored")}
 
     def assert_hosts_have_nothing_left(self, run_dir):
         """The hosts have only copies of checkpoints and logs: no process of the job, and nothing

@@ -7,7 +7,7 @@ import unittest
 import python_jobs
 
 UNITS = python_jobs.PROGRAMS.parent / "units"
-SECONDS = 420  # alone they take 30; beside builds and other tests several times as long
+SECONDS = 300  # alone they take 30
 
 
 @python_jobs.needs_torch

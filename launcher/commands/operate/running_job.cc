@@ -17,6 +17,9 @@ namespace {
 constexpr Duration kAnswer = std::chrono::seconds(3);
 constexpr Duration kAskAgain = std::chrono::milliseconds(200);
 constexpr Duration kTellAfter = std::chrono::seconds(5);
+// A disk may stand still for a minute. An order that a job daemon took along when it was killed is
+// never answered.
+constexpr Duration kOrderPatience = std::chrono::minutes(2);
 
 }  // namespace
 
@@ -108,7 +111,16 @@ Status say_waiting(const RunningJob& job, RunState state, const std::string& wha
 
 template <class Order>
 Status give(RunningJob& job, const Order& order) {
-  return job.link.order(order, kTellAfter, [&job] {
+  const SteadyClock clock;
+  const MonoTime deadline = clock.now() + kOrderPatience;
+  return job.link.order(order, kTellAfter, [&]() -> Status {
+    if (clock.now() >= deadline) {
+      return fail(
+          ErrorKind::kUnreachable,
+          "no answer within {} s: the order may have been carried out; antdt status {} shows "
+          "it",
+          to_seconds(kOrderPatience), job.run_dir);
+    }
     return say_waiting(job, state_of(job),
                        "the job daemon, which answers when its journal has the order");
   });

@@ -49,8 +49,9 @@ struct RunningJob {
 [[nodiscard]] Result<report::Status> await_status(RunningJob& job);
 
 // Gives an operator's order (JobLink::order) and waits until the job daemon has it in its journal,
-// however slow the disk of that is; standard error says so meanwhile. kRefused with the job
-// daemon's reason, or if the job ends first; kUnreachable if the job's processes disappear.
+// for two minutes at most; standard error says so meanwhile. kRefused with the job daemon's reason,
+// or if the job ends first; kUnreachable if the job's processes disappear, or without an answer,
+// when the order may have been carried out.
 template <class Order>
 [[nodiscard]] Status give(RunningJob& job, const Order& order);
 

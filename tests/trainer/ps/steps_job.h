@@ -81,12 +81,19 @@ class Job {
     while (workers_.size() < 40 && chance(0.4)) workers_.emplace_back();
     break_ring();
   }
-  // Some of those who could still conclude the step do; then all who notice stop.
+  // Some of those who could still conclude the step do, and may all be lost with what only they
+  // know; then all who notice stop.
   void break_ring() {
+    const bool lost_with_it = chance(0.5);
     for (const std::size_t i : ring_.members) {
       Worker& worker = workers_[i];
       const bool could = worker.at == Worker::At::kGathering && gathered(worker);
-      if (could && chance(0.4)) conclude(i);
+      if (!could || !chance(0.4)) continue;
+      conclude(i);
+      if (worker.lives && lost_with_it) {
+        worker.lives = false;
+        ++lost_workers;
+      }
     }
     ring_.whole = false;
     for (const std::size_t i : ring_.members) {

@@ -96,14 +96,16 @@ ServedCost servers_s(const Link& link, const ModelSize& model, const ServedStep&
   ServedCost cost;
   if (link.held_back) {
     // A worker asks each server for rows, sends each its gradients, and commits.
-    cost.worker_s = (2 * n + 1) * link.latency_s + sending_s(link, said);
+    const double commits = step.decides ? 1 : 0;
+    cost.worker_s = (2 * n + commits) * link.latency_s + sending_s(link, said);
     if (link.answers_held_back) {  // to each of these
-      const double decisions = step.one_home ? 1 : 1 / n;
+      const double decisions = commits * (step.one_home ? 1 : 1 / n);
       cost.server_s = w * ((2 + decisions) * link.latency_s + sending_s(link, pulled / n));
     }
     return cost;
   }
-  cost.rounds_s = 6 * link.latency_s;  // there and back for pull, push and commit
+  // There and back for pull, push and commit.
+  cost.rounds_s = (step.decides ? 6 : 4) * link.latency_s;
   cost.bytes_s = sending_s(link, step.remote_bytes);
   return cost;
 }

@@ -50,6 +50,7 @@ struct ServedStep {
   std::uint32_t servers = 0;
   double rows = 0;          // of a worker's batch
   bool one_home = false;    // one server decides for all workers
+  bool decides = true;      // servers decide about steps, so that workers commit to them
   double remote_bytes = 0;  // through the busiest host's link in a step, in its busier direction
 };
 struct ServedCost {

@@ -92,18 +92,27 @@ ServedCost served_between_domains(const Measured& m, ServedStep step,
   return cost;
 }
 
+ServedCost served_cost(const Measured& m, bool one_home, bool decides,
+                       const ServerPlacement& servers) {
+  const ServedStep served{m.workers(), servers.count, rows_of_batch(m),
+                          one_home,    decides,       remote_bytes(m, servers, false)};
+  return has_domains(m) ? served_between_domains(m, served, servers)
+                        : servers_s(*m.link, m.model, served);
+}
+
+// Each part of a step waits for the one before it.
+double in_turn_s(const ServedCost& cost) {
+  return cost.worker_s + cost.server_s + cost.rounds_s + cost.bytes_s;
+}
+
 void add_servers_link(const Measured& m, const StrategyEntry& entry, const ServerPlacement& servers,
                       Prediction& p) {
   const bool barrier = entry.strategy == Strategy::kServersBsp;
-  const ServedStep served{m.workers(), servers.count, rows_of_batch(m), barrier,
-                          remote_bytes(m, servers, false)};
-  const ServedCost cost = has_domains(m) ? served_between_domains(m, served, servers)
-                                         : servers_s(*m.link, m.model, served);
+  const ServedCost cost = served_cost(m, barrier, true, servers);
   const double tried = p.compute_s + p.exchange_s + p.waiting_s;
   double step = 0;
   if (barrier) {
-    // Each part waits for the one before it.
-    step = tried + cost.worker_s + cost.server_s + cost.rounds_s + cost.bytes_s;
+    step = tried + in_turn_s(cost);
   } else {
     // Messages are on their way while batches are computed; a drill holds back the worker itself.
     step = std::max({tried, at(m.alone, m.batch()) + cost.worker_s, cost.server_s, cost.bytes_s});
@@ -138,6 +147,27 @@ Prediction by_allreduce(const Measured& m, const StrategyEntry& entry) {
   }
   p = as_in(*trial);
   if (m.link || m.domains) add_allreduce_link(m, entry, p);
+  return p;
+}
+
+// Dense gradients go around the ring, and rows to servers and back, one after the other.
+Prediction by_hybrid(const Measured& m, const StrategyEntry& entry,
+                     const ServerPlacement& servers) {
+  Prediction p;
+  const Trial* trial = trial_of(m, Strategy::kHybrid, servers.count);
+  if (trial == nullptr) {
+    p.unknown = "no trial of it was made";
+    return p;
+  }
+  p = as_in(*trial);
+  p.as_tried = servers.count == trial->servers;
+  if (!m.link) return p;
+  Measured dense = m;
+  dense.model.table_rows = 0;
+  add_allreduce_link(dense, entry, p);
+  Measured rows = m;
+  rows.model.sums.clear();
+  p.exchange_s += in_turn_s(served_cost(rows, false, false, servers));
   return p;
 }
 
@@ -255,6 +285,7 @@ Plan plan_of(const Measured& m) {
     };
     if (entry.on_servers) {
       const auto predicted = [&](const ServerPlacement& servers) {
+        if (entry.strategy == Strategy::kHybrid) return by_hybrid(m, entry, servers);
         return is_shadow(entry.strategy) ? by_shadow(m, entry.strategy, servers)
                                          : on_servers(m, entry, servers);
       };

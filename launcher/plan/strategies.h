@@ -28,6 +28,7 @@ enum class Strategy : std::uint8_t {
   kServersBsp,
   kServersSsp,
   kServersAsp,
+  kHybrid,  // dense gradients summed, rows on servers
   kDsSync,
   kGaia,
   kShadowEasgd,
@@ -55,10 +56,11 @@ struct StrategyEntry {
 
 // In the order of preference among those that are equally fast: the first ones change least of what
 // a job trains.
-inline constexpr std::array<StrategyEntry, 10> kStrategies = {{
+inline constexpr std::array<StrategyEntry, 11> kStrategies = {{
     {Strategy::kAllReduce, "allreduce", "allreduce"},
     {Strategy::kServersBsp, "ps-bsp", "ps-bsp", true, false, false, true},
     {Strategy::kAllReduceSparse, "allreduce sparse", "allreduce", false, true, false, true},
+    {Strategy::kHybrid, "hybrid", "hybrid", true, false, false, true},
     {Strategy::kServersSsp, "ps-ssp", "ps-ssp", true, false, true, true},
     {Strategy::kServersAsp, "ps-asp", "ps-asp", true, false, true, true},
     {Strategy::kDsSync, "ds-sync", "ds-sync", false, false, true, false, true},

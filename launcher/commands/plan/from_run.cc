@@ -32,7 +32,8 @@ plan::Strategy strategy_of(const launcher::JobConfig& config) {
       return plan::Strategy::kShadowBmuf;
     case SyncStrategy::kGaia:
       return plan::Strategy::kGaia;
-    case SyncStrategy::kHybrid:  // is not compared; its dense part is summed like that
+    case SyncStrategy::kHybrid:
+      return plan::Strategy::kHybrid;
     case SyncStrategy::kAllReduce:
       break;
   }

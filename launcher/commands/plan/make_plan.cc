@@ -69,7 +69,8 @@ class Trials {
   Status one(const WantedTrial& wanted) {
     const plan::StrategyEntry& entry = plan::entry_of(wanted.strategy);
     std::string why = why_impossible(job_, wanted);
-    if (why.empty() && entry.sparse && m_.model.table_rows == 0) {
+    const bool needs_table = entry.sparse || wanted.strategy == Strategy::kHybrid;
+    if (why.empty() && needs_table && m_.model.table_rows == 0) {
       why = "the model has no embedding table";
     }
     if (why.empty() && entry.on_servers && wanted.servers == 0) {

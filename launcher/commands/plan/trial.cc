@@ -62,8 +62,9 @@ std::vector<std::string> settings_of(const TriedJob& job, const WantedTrial& wan
   add(fmt::format("batch.global={}", wanted.workers * wanted.batch));
   if (entry.sparse) add("trainer.embedding_gradients=\"sparse\"");
   if (!entry.sparse && sparse_job) add("trainer.embedding_gradients=\"auto\"");
-  if (entry.on_servers) add("trainer.collective=\"auto\"");
-  if (!entry.on_servers && job.tcp) add("trainer.collective=\"tcp\"");
+  const bool sums = !entry.on_servers || wanted.strategy == plan::Strategy::kHybrid;
+  if (!sums) add("trainer.collective=\"auto\"");
+  if (sums && job.tcp) add("trainer.collective=\"tcp\"");
   if (!job.config.domain.empty()) add(domains_setting(job, wanted));
   if (wanted.strategy == plan::Strategy::kGaia) {
     add(fmt::format("trainer.gaia.threshold={}", job.config.trainer.gaia.threshold));

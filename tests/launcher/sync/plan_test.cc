@@ -368,6 +368,28 @@ TEST(Plan, ServersSendOnlyWhatCrossesOverLinksBetweenDomains) {
   EXPECT_GT(of(plan_of(m), Strategy::kServersAsp).step_s, across);
 }
 
+// The dense sum and the rows' way to servers and back follow one another, and nobody commits.
+TEST(Plan, HybridTakesTheDenseSumAndTwoRoundsWithServers) {
+  Measured m = on_one_host();
+  m.trials.push_back({Strategy::kHybrid, 2, 2, 512, 7 * kMs, 3 * kMs, 3.5 * kMs, 400});
+  EXPECT_NEAR(of(plan_of(m), Strategy::kHybrid).step_s, 7 * kMs, 1e-9);
+  m.hosts = {{"a", 2, 1}, {"b", 2, 1}};
+  m.servers = {{2, {1, 1}}};
+  m.link = Link{10 * kMs, 0};
+  const double dense = sum_s(*m.link, 2, 200'000) + gather_s(*m.link, 2, slots_bytes(2));
+  EXPECT_NEAR(of(plan_of(m), Strategy::kHybrid).step_s, 7 * kMs + dense + 4 * 10 * kMs, 1e-9);
+  m.link->held_back = true;
+  const double both = sum_s(*m.link, 2, 200'000) + gather_s(*m.link, 2, slots_bytes(2));
+  EXPECT_NEAR(of(plan_of(m), Strategy::kHybrid).step_s, 7 * kMs + both + 2 * 2 * 10 * kMs, 1e-9);
+  // Bytes: the dense gradients, and half of the rows each way, as the other half is on the own
+  // host.
+  m.link = Link{0, 1e6};
+  const double rows = at(m.model.rows_of_batch, 512);
+  const double all = 7 * kMs + sum_s(*m.link, 2, 200'000) + gather_s(*m.link, 2, slots_bytes(2)) +
+                     rows * (36 + 36 + 8) / 2 / 1e6;
+  EXPECT_NEAR(of(plan_of(m), Strategy::kHybrid).step_s, all, 1 * kMs);
+}
+
 TEST(Plan, ReplicasInTheBackgroundTakeAtMostWhatServersWithoutABarrierTake) {
   Measured m = on_one_host();
   m.hosts = {{"a", 2, 1}, {"b", 2, 1}};

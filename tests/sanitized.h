@@ -6,7 +6,7 @@
 
 #include "tests/sanitizer.h"
 
-namespace antdt::testing {
+namespace antdt {
 
 // `all`, or `some` where a sanitizer watches.
 template <typename T>
@@ -14,6 +14,6 @@ constexpr T all_or_some(T all, T some) {
   return kSanitized ? some : all;
 }
 
-}  // namespace antdt::testing
+}  // namespace antdt
 
 #endif  // ANTDT_TESTS_SANITIZED_H_

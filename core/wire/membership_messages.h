@@ -195,6 +195,7 @@ struct StepRun {
   std::uint64_t phase = 0;
   std::vector<std::uint64_t> places;   // by rank, before step `first`
   std::vector<std::uint64_t> records;  // by rank, in each of the steps
+  [[nodiscard]] Step last() const { return Step{first.value + steps - 1}; }  // if it has any
   ANTDT_PART {
     v("f", m.first);
     v("n", m.steps);

@@ -19,7 +19,7 @@ Json seconds_or_null(const std::optional<Duration>& value) {
   return value ? Json(to_seconds(*value)) : Json();
 }
 
-std::string_view name_of(Adjust adjust) {
+std::string_view adjust_text(Adjust adjust) {
   switch (adjust) {
     case Adjust::kSize:
       return "size";
@@ -251,7 +251,7 @@ std::string view_line(const ClusterView& view, std::uint64_t number, double time
                      {"plan", view.plan.value},
                      {"rules",
                       {{"global_batch", view.rules.global_batch},
-                       {"adjust", name_of(view.rules.adjust)},
+                       {"adjust", adjust_text(view.rules.adjust)},
                        {"multiple_of", view.rules.multiple_of},
                        {"min", view.rules.min},
                        {"max", view.rules.max}}},

@@ -18,7 +18,7 @@ constexpr double kLongUs = 2000;
 // How many links say something about a host.
 constexpr std::ptrdiff_t kSeveral = 2;
 
-using Of = std::function<bool(const LinkFacts&)>;
+using Which = std::function<bool(const LinkFacts&)>;
 
 bool failed(const LinkFacts& link) {
   return !link.listen_error.empty() || !link.connect_error.empty();
@@ -43,7 +43,7 @@ std::string bandwidth_text(double value) {
 
 // Hosts of which all links in one direction are `bad`.
 std::vector<std::size_t> hosts_where_all(const Facts& facts, std::size_t LinkFacts::*end,
-                                         const Of& bad) {
+                                         const Which& bad) {
   std::vector<std::size_t> hosts;
   for (std::size_t i = 0; i < facts.hosts.size(); ++i) {
     const auto is_of = [&](const LinkFacts& link) { return link.*end == i; };
@@ -111,7 +111,7 @@ void judge_slow(const Facts& facts, Findings& findings) {
   }
   // The better ones: where one host of three is slow, most links are.
   const double usual = quantile(speeds, 0.75);
-  const Of slow = [&](const LinkFacts& link) {
+  const Which slow = [&](const LinkFacts& link) {
     return !failed(link) && megabits(link) < std::max(kSlowPart * usual, kSlowMegabits);
   };
   if (!speeds.empty() && *std::ranges::max_element(speeds) < kSlowMegabits) {

@@ -16,8 +16,6 @@ Status run(Statement& statement) {
   return tl::unexpected<Error>(done.error());
 }
 
-Step last_of(const wire::StepRun& run) { return Step{run.first.value + run.steps - 1}; }
-
 Status note_forgotten(Database& db, Step step) {
   ANTDT_TRY(Statement put,
             db.prepare("INSERT INTO meta VALUES('forgotten_step',?1) ON CONFLICT(key) DO UPDATE "
@@ -38,7 +36,7 @@ Result<std::optional<wire::StepRun>> run_at(Database& db, std::uint64_t generati
 
 Status forget_generation(Database& db, std::uint64_t generation) {
   ANTDT_TRY(const auto last, run_at(db, generation, Step{INT64_MAX}));
-  if (last) ANTDT_RETURN_IF_ERROR(note_forgotten(db, last_of(*last)));
+  if (last) ANTDT_RETURN_IF_ERROR(note_forgotten(db, last->last()));
   // Generations before it that were granted nothing go with it.
   for (const char* sql :
        {"DELETE FROM steps WHERE generation=?1", "DELETE FROM grants WHERE generation=?1",
@@ -84,8 +82,8 @@ Status forget_quarter(Database& db, std::uint64_t generation) {
                                         generation)
                                 .c_str()));
   ANTDT_TRY(const auto last, run_at(db, generation, Step{INT64_MAX}));
-  if (!last || last_of(*last).value < first + 4) return {};  // there is nothing to drop
-  const Step cut{first + (last_of(*last).value - first) / 4};
+  if (!last || last->last().value < first + 4) return {};  // there is nothing to drop
+  const Step cut{first + (last->last().value - first) / 4};
   ANTDT_TRY(auto left, run_at(db, generation, cut));
   if (!left || left->steps == 0) return {};
   const std::uint64_t skipped = std::min(cut.value - left->first.value, left->steps - 1);

@@ -34,8 +34,6 @@ Status each_row(Statement& statement, Use&& use) {
   }
 }
 
-Step last_of(const wire::StepRun& run) { return Step{run.first.value + run.steps - 1}; }
-
 std::uint64_t record_at(const wire::Piece& piece, const Permutation& order,
                         std::uint64_t position) {
   return piece.shard_first + (piece.shuffled ? order(position) : position);
@@ -220,7 +218,7 @@ tl::unexpected<Error> HistoryReader::not_there(Step step) {
   for (const KnownGeneration& known : generations_) {
     auto run = run_of(known.generation, Step{INT64_MAX});
     if (!run) return tl::unexpected<Error>(run.error());
-    if (*run) last = std::max(last, std::min(last_of(**run), known.last.value_or(last_of(**run))));
+    if (*run) last = std::max(last, std::min((*run)->last(), known.last.value_or((*run)->last())));
   }
   if (step > last) {
     return fail(ErrorKind::kUsage,
@@ -247,7 +245,7 @@ Result<StepRecords> HistoryReader::read(Step step) {
   for (const KnownGeneration& known : generations_) {
     if (!known.may_own(step)) continue;
     ANTDT_TRY(const auto run, run_of(known.generation, step));
-    if (run && last_of(*run) >= step) return answer(known, *run, step);
+    if (run && run->last() >= step) return answer(known, *run, step);
   }
   return not_there(step);
 }

@@ -14,7 +14,7 @@ constexpr std::uint32_t kImageFormat = 1;
 constexpr std::uint32_t kFormatWithLeftOut = 2;
 // Format 3 has all of format 2; then the pins of both data sets, the cursor of each section, and
 // the domain of each holder. It is written where records are pinned.
-constexpr std::uint32_t kFormatWithPins = 3;
+constexpr std::uint32_t kImageFormatWithPins = 3;
 
 tl::unexpected<Error> damaged(std::string_view why) {
   return fail(ErrorKind::kCorrupt, "ledger image is damaged: {}", why);
@@ -69,7 +69,7 @@ std::string LedgerImage::write(const LedgerState& state) {
   const Supply& supply = state.supply_;
   const Fields fields = fields_of(supply);
   const bool pinned = !state.train_.pins.empty() || !state.eval_.pins.empty();
-  const std::uint32_t format = pinned                  ? kFormatWithPins
+  const std::uint32_t format = pinned                  ? kImageFormatWithPins
                                : !fields.skips.empty() ? kFormatWithLeftOut
                                                        : kImageFormat;
   DataSet train = state.train_;
@@ -112,9 +112,9 @@ Status LedgerImage::read_into(LedgerState& state, std::string_view image) {
   std::uint32_t format = 0;
   DataSet train, eval;
   in(format);
-  if (!in.ok() || format < kImageFormat || format > kFormatWithPins) {
+  if (!in.ok() || format < kImageFormat || format > kImageFormatWithPins) {
     return fail(ErrorKind::kCorrupt, "ledger image of format {}, this build reads {}", format,
-                kFormatWithPins);
+                kImageFormatWithPins);
   }
   in(train, eval);
   ANTDT_RETURN_IF_ERROR(same_data("training", train, state.train_));
@@ -127,7 +127,7 @@ Status LedgerImage::read_into(LedgerState& state, std::string_view image) {
   // An earlier release did not store this: all skipped records count as left out.
   fields.left_out = fields.skips;
   if (format >= kFormatWithLeftOut) in(fields.left_out);
-  if (format == kFormatWithPins) {
+  if (format == kImageFormatWithPins) {
     in(train.pins, eval.pins, fields.cursors);
     for (auto& [worker, holder] : state.holders_.holders_) in(holder.domain);
   }

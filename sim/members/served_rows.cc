@@ -40,7 +40,7 @@ void ServedRows::answer(std::uint64_t operation, worker::Input input) {
   worker_.finished(operation);
 }
 
-void ServedRows::answered(PsAnswer answer) {
+void ServedRows::answered(PsAnswer&& answer) {
   if (!link_) return;
   link_->answered(std::move(answer));
   wake();

@@ -39,7 +39,7 @@ class ServedRows {
   void leave();
 
   // ---- what happens
-  void answered(PsAnswer answer);
+  void answered(PsAnswer&& answer);
   // Wakes the thread up if it waits for servers.
   void wake();
   // Another operation has begun, or this one was answered.

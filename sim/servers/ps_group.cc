@@ -30,7 +30,7 @@ void PsGroup::wake() {
   if (operations_ == before) link_->wait();
 }
 
-void PsGroup::answered(PsAnswer answer) {
+void PsGroup::answered(PsAnswer&& answer) {
   if (!link_) return;
   link_->answered(std::move(answer));
   wake();

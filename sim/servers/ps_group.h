@@ -57,7 +57,7 @@ class PsGroup {
   void leave();
 
   // ---- what happens
-  void answered(PsAnswer answer);
+  void answered(PsAnswer&& answer);
   // Wakes the thread up if it waits for servers.
   void wake();
   // Another operation has begun, or this one was answered.

@@ -34,7 +34,7 @@ class PsLink {
   [[nodiscard]] ps::requests::Effects& wanted() { return wanted_; }
   void perform_all();
 
-  void answered(PsAnswer answer) { unheard_.push_back(std::move(answer)); }
+  void answered(PsAnswer&& answer) { unheard_.push_back(std::move(answer)); }
   // Reads the packets that have come.
   void hear();
   // The caller waits until a packet comes, or `due` is called.

@@ -19,7 +19,7 @@ report::WorkerStatus worker(const std::string& id, const std::string& state) {
   return w;
 }
 
-report::Status trains() {
+report::Status trains_with_two() {
   report::Status s;
   s.job = "ctr-1";
   s.state = "training";
@@ -43,7 +43,7 @@ report::Status trains() {
 }
 
 TEST(StatusView, ProgressIsOneLine) {
-  EXPECT_EQ(progress_line(trains()),
+  EXPECT_EQ(progress_line(trains_with_two()),
             "epoch 1/2  training  43%  12,345 samples/s  ETA 1m 15s  loss 0.5123  (AUC 0.7291)");
 }
 
@@ -54,7 +54,7 @@ TEST(StatusView, UnknownValuesAreLeftOut) {
 }
 
 TEST(StatusView, EachWorkerIsALineUnderAlignedColumns) {
-  EXPECT_THAT(worker_table(trains(), {}),
+  EXPECT_THAT(worker_table(trains_with_two(), {}),
               ElementsAre("worker  rank  host  pid  attempt  state    batch  samples/s  verdict",
                           "w0         0  h1     11        1  joined     300      4,000  ok",
                           "w1         -  h1      -        2  started      0          -"));
@@ -87,7 +87,7 @@ TEST(StatusView, EachServerIsALineThatSaysWhatItIsAndWhetherItIsSlow) {
 }
 
 TEST(StatusView, TheBlockFitsTheTerminalAndEachPartIsOneLine) {
-  auto status = trains();
+  auto status = trains_with_two();
   status.message = "waiting\nfor w1";
   const auto lines = live_block(status, {{12.34, "action", "adjust-batch w1: it is slow"}}, 30);
   ASSERT_EQ(lines.size(), 6U);

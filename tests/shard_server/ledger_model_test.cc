@@ -460,8 +460,7 @@ TEST_P(LedgerModelTest, EveryRecordHasOneHolderAndIsCommittedOnce) {
   const auto [group, pins] = GetParam();
   int recalls = 0;
   int late = 0;
-  constexpr std::uint32_t kSeeds =
-      antdt::testing::all_or_some(25, 10);  // with pins recalls are rare
+  constexpr std::uint32_t kSeeds = all_or_some(25, 10);  // with pins recalls are rare
   for (std::uint32_t seed = group * 25; seed < group * 25 + kSeeds; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Model model(seed, pins);

@@ -149,7 +149,7 @@ TEST(FleetTest, TenThousandWorkersTrain) {
   OneSlow speeds;
   speeds.slowdown = 3;
   speeds.noise_part = 0.05;
-  const std::uint32_t workers = antdt::testing::all_or_some(10'000U, 1000U);
+  const std::uint32_t workers = all_or_some(10'000U, 1000U);
   auto setup = job(workers, 1000, "nd");
   setup.machine.ledger.train.shard_records = 1'000'000;
   setup.limit = std::chrono::seconds(30);

@@ -12,7 +12,6 @@
 namespace antdt::sim {
 namespace {
 
-using antdt::testing::all_or_some;
 using ::testing::IsEmpty;
 
 using Invariants = std::set<std::string>;

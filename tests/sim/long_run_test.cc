@@ -11,7 +11,6 @@
 namespace antdt::fleet {
 namespace {
 
-using testing::all_or_some;
 using ::testing::IsEmpty;
 
 // A sanitizer has several times the memory of the program that it watches.

@@ -67,7 +67,7 @@ struct Played {
 
 TEST(ServerCountSimulation, ServersComeAndGoAndNoRecordIsTrainedAgain) {
   int played = 0;
-  for (std::uint64_t seed = 1; seed <= 40 && played < testing::all_or_some(15, 2); ++seed) {
+  for (std::uint64_t seed = 1; seed <= 40 && played < all_or_some(15, 2); ++seed) {
     SCOPED_TRACE(seed);
     Played job(seed);
     const auto trains = [&] {

@@ -79,7 +79,7 @@ TEST(SharedStepTest, AStepDoesNotWaitForAMemberThatIsSlowInIt) {
 TEST(SharedStepTest, AlikeDevicesWithNoiseComeNearTheirIdeal) {
   Alike speeds;
   speeds.noise_part = 0.1;
-  const std::uint32_t workers = antdt::testing::all_or_some(1000U, 100U);
+  const std::uint32_t workers = all_or_some(1000U, 100U);
   const Played alone = play_shared(shared_job(workers, 40, false), speeds);
   const Played shared = play_shared(shared_job(workers, 40, true), speeds);
   EXPECT_LT(share_of_ideal(alone, workers, speeds), 0.82);

@@ -8,8 +8,6 @@ namespace {
 
 std::size_t numbers_in(const wire::StepRun& run) { return run.places.size() + run.records.size(); }
 
-Step last_of(const wire::StepRun& run) { return Step{run.first.value + run.steps - 1}; }
-
 // The place of a rank before a step after which its place is `after`.
 std::uint64_t before(std::uint64_t after, std::uint64_t taken) {
   return after - std::min(taken, after);
@@ -18,7 +16,7 @@ std::uint64_t before(std::uint64_t after, std::uint64_t taken) {
 // The places within a run follow from its first ones, so only the beginning must fit.
 bool goes_on(const wire::StepRun& run, Step step, std::uint64_t phase,
              std::span<const std::uint64_t> places, std::span<const std::uint64_t> records) {
-  if (run.phase != phase || step != last_of(run).next()) return false;
+  if (run.phase != phase || step != run.last().next()) return false;
   if (!std::ranges::equal(run.records, records) || run.places.size() != places.size()) return false;
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     if (run.places[rank] + run.steps * run.records[rank] != before(places[rank], records[rank])) {
@@ -84,7 +82,7 @@ void StepLog::add(Step step, std::uint64_t phase, std::span<const std::uint64_t>
 void StepLog::forget(Step step) {
   auto& runs = history_.runs;
   const auto kept =
-      std::ranges::find_if(runs, [&](const wire::StepRun& run) { return last_of(run) > step; });
+      std::ranges::find_if(runs, [&](const wire::StepRun& run) { return run.last() > step; });
   for (const wire::StepRun& run : std::ranges::subrange(runs.begin(), kept)) {
     numbers_ -= numbers_in(run);
   }

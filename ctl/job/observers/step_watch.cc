@@ -8,9 +8,6 @@ namespace {
 // Far above what training can reach, and far below the values whose sums would overflow.
 constexpr std::uint64_t kMost = 1ULL << 60;
 
-// Only for a run that was checked.
-Step last_of(const wire::StepRun& run) { return Step{run.first.value + run.steps - 1}; }
-
 }  // namespace
 
 void StepWatch::begin(Generation generation, std::size_t members, Step step) {
@@ -53,13 +50,13 @@ Status StepWatch::check(const wire::StepHistory& told, Step step) const {
   for (const wire::StepRun& run : told.runs) {
     ANTDT_RETURN_IF_ERROR(check(run));
     numbers += run.places.size() + run.records.size();
-    if (run.first <= last || last_of(run) > step || numbers > wire::StepHistory::kMaxNumbers) {
+    if (run.first <= last || run.last() > step || numbers > wire::StepHistory::kMaxNumbers) {
       return fail(ErrorKind::kCorrupt,
                   "{} runs of steps of generation {} cannot be: steps {} to {} follow on {}, and "
                   "training is at {}",
-                  told.runs.size(), generation_, run.first, last_of(run), last, step);
+                  told.runs.size(), generation_, run.first, run.last(), last, step);
     }
-    last = last_of(run);
+    last = run.last();
   }
   return {};
 }
@@ -72,8 +69,8 @@ Result<std::vector<wire::StepRun>> StepWatch::hear(const wire::StepHistory& told
     // Members forget only steps that are durable. So the steps before the first that this
     // incarnation hears are in the history.
     if (!heard_) heard_ = Step{run.first.value - 1};
-    if (last_of(run) <= *heard_) continue;
-    if (run.first.value <= heard_->value + 1) heard_ = last_of(run);
+    if (run.last() <= *heard_) continue;
+    if (run.first.value <= heard_->value + 1) heard_ = run.last();
     fresh.push_back(run);
   }
   return fresh;

@@ -36,7 +36,7 @@ struct StragglersOptions {
 };
 
 // A planned run of a cell.
-struct Planned {
+struct PlannedRun {
   std::size_t cell = 0;
   fleet::DrillSpeeds speeds;
   std::string name;  // stem of its files' names
@@ -63,8 +63,8 @@ Result<std::unique_ptr<bench::BenchHosts>> start_hosts(const StragglersOptions& 
 }
 
 // Writes the job of a cell's run.
-Result<Planned> plan_run(const StragglersOptions& options, const std::vector<Cell>& cells,
-                         std::size_t index, std::uint32_t run, const Cluster& hosts) {
+Result<PlannedRun> plan_run(const StragglersOptions& options, const std::vector<Cell>& cells,
+                            std::size_t index, std::uint32_t run, const Cluster& hosts) {
   const Cell& cell = cells[index];
   const Windows windows = windows_of(options.wanted);
   const std::uint64_t seed = kSeed + run;
@@ -77,7 +77,7 @@ Result<Planned> plan_run(const StragglersOptions& options, const std::vector<Cel
       job_toml(cell, windows, records, seed, cell.situation.hosts.empty() ? Cluster{} : hosts),
       0644));
   std::string run_dir = fmt::format("{}/{}", options.out, name);
-  return Planned{index, std::move(speeds), std::move(name), std::move(run_dir)};
+  return PlannedRun{index, std::move(speeds), std::move(name), std::move(run_dir)};
 }
 
 // The results of the runs, by cell.
@@ -86,7 +86,7 @@ struct Done {
   std::vector<std::string> failures;
 };
 
-void take(const Planned& planned, const Cell& cell, int code, Done& done) {
+void take(const PlannedRun& planned, const Cell& cell, int code, Done& done) {
   const auto text = read_file(planned.run_dir + "/summary.json");
   if (code != 0 || !text) {
     done.failures[planned.cell] =
@@ -103,15 +103,15 @@ void take(const Planned& planned, const Cell& cell, int code, Done& done) {
 }
 
 Result<int> run_all(const StragglersOptions& options, const std::vector<Cell>& cells,
-                    const std::vector<Planned>& planned, Done& done) {
+                    const std::vector<PlannedRun>& planned, Done& done) {
   std::vector<bench::BenchJob> jobs;
-  for (const Planned& p : planned) {
+  for (const PlannedRun& p : planned) {
     jobs.push_back(
         {{"run", p.run_dir + ".toml", "--run-dir", p.run_dir, "--json"}, p.run_dir + ".log"});
   }
   std::size_t count = 0;
   return bench::run_jobs(jobs, options.at_once, [&](std::size_t i, int code) {
-    const Planned& p = planned[i];
+    const PlannedRun& p = planned[i];
     take(p, cells[p.cell], code, done);
     std::string said = "failed";
     if (const auto& runs = done.runs[p.cell]; code == 0 && !runs.empty()) {
@@ -167,11 +167,11 @@ Result<int> bench_stragglers(const StragglersOptions& given) {
   ANTDT_TRY(const auto agents, start_hosts(options, cells));
   const Cluster hosts =
       agents == nullptr ? Cluster{} : Cluster{agents->addresses(), agents->keys()};
-  std::vector<Planned> planned;
+  std::vector<PlannedRun> planned;
   for (std::uint32_t run = 0; run < options.runs; ++run) {
     for (std::size_t i = 0; i < cells.size(); ++i) {
       if (!cells[i].not_run.empty()) continue;
-      ANTDT_TRY(Planned one, plan_run(options, cells, i, run, hosts));
+      ANTDT_TRY(PlannedRun one, plan_run(options, cells, i, run, hosts));
       planned.push_back(std::move(one));
     }
   }

@@ -117,7 +117,8 @@ struct Found {
 };
 
 // False: it cannot be asked more.
-bool reach(transport::Context& context, const Asked& asked, Duration answers, HostFacts& host) {
+bool reaches_host(transport::Context& context, const Asked& asked, Duration answers,
+                  HostFacts& host) {
   resolve(host_of(host.name), host.reach);
   if (!host.reach.resolve_error.empty()) return false;
   connect_once(host.name, answers, host.reach);
@@ -131,7 +132,7 @@ Found ask_agent(transport::Context& context, const Asked& asked, const Look& loo
   HostFacts& host = found.host;
   host.name = asked.endpoint;
   const Examination& wanted = look.wanted;
-  if (wanted.whole && !reach(context, asked, wanted.answers, host)) return found;
+  if (wanted.whole && !reaches_host(context, asked, wanted.answers, host)) return found;
   if (!asked.address) return found;
 
   jobd::HostFiles::Watch watch;

@@ -16,7 +16,7 @@ namespace antdt::cli {
 
 namespace {
 
-struct Options {
+struct InjectOptions {
   std::string job;
   std::vector<std::string> keys;
   std::string duration = "0s";
@@ -43,7 +43,7 @@ Result<std::string> rule_of(const std::string& run_dir, const std::vector<std::s
   return rules.dump();
 }
 
-Status inject(const Options& options) {
+Status inject(const InjectOptions& options) {
   if (options.clear != options.keys.empty()) {
     return fail(ErrorKind::kUsage,
                 "write what is to be injected as keys of [[inject]], such as workers='[\"w1\"]' "
@@ -72,7 +72,7 @@ Status inject(const Options& options) {
 }  // namespace
 
 void add_inject(CLI::App& app, int& exit_code) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<InjectOptions>();
   CLI::App* command = app.add_subcommand(
       "inject", "Slow processes of a running job down, or kill them, for a drill");
   command->add_option("JOB", options->job, kJobHelp)->required();

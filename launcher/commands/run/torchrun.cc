@@ -29,7 +29,7 @@ constexpr const char* kNotNeeded[] = {"--rdzv-backend", "--rdzv-endpoint",
                                       "-t,--tee",       "--local-ranks-filter",
                                       "--logs-specs"};
 
-struct Options {
+struct TorchrunOptions {
   TorchrunFlags flags;
   std::map<std::string, std::string> not_needed;
   std::vector<std::string> set;
@@ -60,7 +60,7 @@ Status check_places(const Prepared& prepared, std::uint32_t each_host) {
   return {};
 }
 
-Result<int> torchrun(Options& options, std::vector<std::string> script) {
+Result<int> torchrun(TorchrunOptions& options, std::vector<std::string> script) {
   options.flags.script = std::move(script);
   for (const auto& [names, value] : options.not_needed) {
     if (!value.empty()) options.flags.not_needed.push_back(names.substr(names.find("--")));
@@ -84,7 +84,7 @@ Result<int> torchrun(Options& options, std::vector<std::string> script) {
 }  // namespace
 
 void add_torchrun(CLI::App& app, int& exit_code) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TorchrunOptions>();
   CLI::App* command =
       app.add_subcommand("torchrun", "Run a PyTorch script with torchrun's flags, and watch it");
   TorchrunFlags& flags = options->flags;

@@ -16,7 +16,7 @@
 namespace antdt::cli {
 namespace {
 
-struct Options {
+struct SimulateOptions {
   std::string job;   // empty: `from` is set
   std::string from;  // a run
   std::vector<std::string> set;
@@ -34,7 +34,7 @@ bool is_emulated(const launcher::JobConfig& config) {
 }
 
 Result<std::vector<fleet::Comparison>> play_solutions(FleetJob job, const fleet::Speeds& speeds,
-                                                      const Options& options) {
+                                                      const SimulateOptions& options) {
   if (options.seed != 0) job.config.job.seed = options.seed;
   if (!options.at_most.empty()) {
     ANTDT_TRY(job.limit, schema::parse_duration(options.at_most));
@@ -45,7 +45,7 @@ Result<std::vector<fleet::Comparison>> play_solutions(FleetJob job, const fleet:
 }
 
 // At the speeds of the job file.
-Result<std::vector<fleet::Comparison>> play_emulated(const Options& options,
+Result<std::vector<fleet::Comparison>> play_emulated(const SimulateOptions& options,
                                                      launcher::JobConfig config) {
   if (options.seed != 0) config.job.seed = options.seed;
   const std::string json = launcher::to_json(config);
@@ -70,7 +70,7 @@ Result<std::vector<fleet::Comparison>> play_emulated(const Options& options,
 }
 
 // At the speeds that a run had. The settings may want more workers than it had.
-Result<std::vector<fleet::Comparison>> play_recorded(const Options& options,
+Result<std::vector<fleet::Comparison>> play_recorded(const SimulateOptions& options,
                                                      const RecordedRun& run) {
   const auto recorded = static_cast<std::uint32_t>(run.workers.size());
   const std::uint32_t wanted = run.job.config.roles.worker.count;
@@ -84,7 +84,7 @@ Result<std::vector<fleet::Comparison>> play_recorded(const Options& options,
   return play_solutions(std::move(job), fleet::SomeWorkers(run.speeds, which), options);
 }
 
-Result<std::vector<fleet::Comparison>> play_what_is_wanted(const Options& options) {
+Result<std::vector<fleet::Comparison>> play_what_is_wanted(const SimulateOptions& options) {
   if (options.job.empty() == options.from.empty()) {
     return fail(ErrorKind::kUsage, "name either a job's file or, with --from, a run");
   }
@@ -100,7 +100,7 @@ Result<std::vector<fleet::Comparison>> play_what_is_wanted(const Options& option
   return play_recorded(options, run);
 }
 
-Result<int> simulate(const Options& options) {
+Result<int> simulate(const SimulateOptions& options) {
   ANTDT_TRY(const auto lines, play_what_is_wanted(options));
   print_comparison(lines, options.json);
   return 0;
@@ -109,7 +109,7 @@ Result<int> simulate(const Options& options) {
 }  // namespace
 
 void add_simulate(CLI::App& app, int& exit_code) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<SimulateOptions>();
   CLI::App* command =
       app.add_subcommand("simulate", "Play a job in virtual time, with up to thousands of workers");
   command->add_option("JOB", options->job, "the job's file, job.toml");

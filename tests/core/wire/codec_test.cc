@@ -55,7 +55,10 @@ class Filler {
     } else if constexpr (std::is_same_v<T, std::string>) {
       value = std::string(static_cast<std::size_t>(count_ % 50), 'a') + "\0\xff"s;
     } else if constexpr (detail::IsVector<T>::value) {
-      value.resize(static_cast<std::size_t>(20));
+      // The header of an array is longer from 16 items on. Two will do for those that have parts of
+      // their own, which would multiply.
+      using Item = typename T::value_type;
+      value.resize(detail::HasFields<Item> || detail::IsVector<Item>::value ? 2 : 20);
       for (auto& item : value) fill(item);
     } else if constexpr (detail::IsOptional<T>::value) {
       fill(value.emplace());

@@ -12,7 +12,6 @@
 namespace antdt::ctl {
 namespace {
 
-using antdt::testing::all_or_some;
 using ::testing::HasSubstr;
 using testing::VirtualCluster;
 using testing::VirtualDevice;

@@ -10,7 +10,6 @@
 namespace antdt::ctl {
 namespace {
 
-using antdt::testing::all_or_some;
 using testing::VirtualCluster;
 
 VirtualCluster::Options options_of(double window_s, std::uint64_t seed = 1) {

@@ -35,7 +35,7 @@ TEST_F(SynthTest, EveryRowIsReadByTheCriteoReader) {
 }
 
 TEST_F(SynthTest, AnySeedGivesARateNearAQuarterAndABestAucNearEighty) {
-  for (std::uint64_t seed = 1; seed <= antdt::testing::all_or_some(5U, 1U); ++seed) {
+  for (std::uint64_t seed = 1; seed <= all_or_some(5U, 1U); ++seed) {
     const auto report = synthesize_criteo(40000, seed, directory_ / std::to_string(seed));
     ASSERT_OK(report);
     EXPECT_NEAR(report->base_rate, 0.25, 0.02) << "seed " << seed;

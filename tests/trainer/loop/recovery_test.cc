@@ -376,7 +376,7 @@ TEST(Recovery, TheTimeOfAReconfigurationIsCountedAndAllTimesAddUp) {
 
 // Anything may happen to every member except w0, which always has the newest settled state.
 TEST(Recovery, UnderRandomFailuresEachRecordEntersTheModelOnceAnEpoch) {
-  for (std::uint32_t seed = 1; seed <= antdt::testing::all_or_some(60U, 20U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= all_or_some(60U, 20U); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     std::mt19937 random(seed);
     const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };

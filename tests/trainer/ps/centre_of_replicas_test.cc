@@ -11,7 +11,7 @@
 #include "trainer/ps/rows/slice_image.h"
 #include "trainer/ps/server.h"
 
-namespace antdt::ps {
+namespace antdt::ps::centre_of_replicas_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -201,4 +201,4 @@ TEST(CentreOfReplicas, AnImageWhoseMeanHasNoTableIsRefused) {
 }
 
 }  // namespace
-}  // namespace antdt::ps
+}  // namespace antdt::ps::centre_of_replicas_test

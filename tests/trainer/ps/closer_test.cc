@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace antdt::ps {
+namespace antdt::ps::closer_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -301,4 +301,4 @@ TEST(CloserWithoutABarrier, DecidesEachPushByItself) {
 }
 
 }  // namespace
-}  // namespace antdt::ps
+}  // namespace antdt::ps::closer_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace antdt::ps {
+namespace antdt::ps::cut_orders_test {
 namespace {
 
 using Numbers = std::vector<std::uint64_t>;
@@ -74,4 +74,4 @@ TEST(CutOrdersTest, AnImageKeepsHowFarEachOneIs) {
 }
 
 }  // namespace
-}  // namespace antdt::ps
+}  // namespace antdt::ps::cut_orders_test

@@ -12,7 +12,7 @@
 #include "trainer/ps/rows/rows.h"
 #include "trainer/ps/server.h"
 
-namespace antdt::ps {
+namespace antdt::ps::cut_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -263,7 +263,7 @@ TEST(ParameterServerCut, AnOvertakenCutIsMadeNowhere) {
 }
 
 TEST(ParameterServerCut, IsTheSamePushesOnAllServersWhateverComesWhen) {
-  constexpr std::size_t kSeeds = antdt::testing::all_or_some(400U, 60U);
+  constexpr std::size_t kSeeds = all_or_some(400U, 60U);
   std::size_t made = 0;
   std::size_t overtaken = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
@@ -298,4 +298,4 @@ TEST(ParameterServerCut, IsTheSamePushesOnAllServersWhateverComesWhen) {
 }
 
 }  // namespace
-}  // namespace antdt::ps
+}  // namespace antdt::ps::cut_test

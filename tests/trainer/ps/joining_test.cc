@@ -8,7 +8,7 @@
 #include "tests/trainer/ps/stepped.h"
 #include "trainer/ps/replica/state_copy.h"
 
-namespace antdt::ps {
+namespace antdt::ps::joining_test {
 namespace {
 
 class JoiningTest : public ::testing::TestWithParam<Consistency> {
@@ -34,8 +34,7 @@ class JoiningTest : public ::testing::TestWithParam<Consistency> {
 
 TEST_P(JoiningTest, OnceItHasABackupItSurvivesTheLossOfTheOtherAgainAndAgain) {
   int lost = 0;
-  for (std::uint64_t seed = 1; seed <= antdt::testing::all_or_some(40U, 10U) && !HasFailure();
-       ++seed) {
+  for (std::uint64_t seed = 1; seed <= all_or_some(40U, 10U) && !HasFailure(); ++seed) {
     train(seed, [&](Cluster& cluster) {
       const std::uint32_t set = cluster.below(kReplicaSets);
       cluster.start_again(set);
@@ -48,8 +47,7 @@ TEST_P(JoiningTest, OnceItHasABackupItSurvivesTheLossOfTheOtherAgainAndAgain) {
 }
 
 TEST_P(JoiningTest, AJoiningProcessMayBeLostBeforeItCounts) {
-  for (std::uint64_t seed = 1; seed <= antdt::testing::all_or_some(40U, 10U) && !HasFailure();
-       ++seed) {
+  for (std::uint64_t seed = 1; seed <= all_or_some(40U, 10U) && !HasFailure(); ++seed) {
     train(seed, [](Cluster& cluster) {
       const std::uint32_t set = cluster.below(kReplicaSets);
       if (cluster.backed(set) && cluster.below(30) == 0) cluster.lose(set, true);
@@ -60,8 +58,7 @@ TEST_P(JoiningTest, AJoiningProcessMayBeLostBeforeItCounts) {
 }
 
 TEST_P(JoiningTest, AChildThatIsLostIsReplacedByAnother) {
-  for (std::uint64_t seed = 1; seed <= antdt::testing::all_or_some(40U, 10U) && !HasFailure();
-       ++seed) {
+  for (std::uint64_t seed = 1; seed <= all_or_some(40U, 10U) && !HasFailure(); ++seed) {
     train(seed, [](Cluster& cluster) {
       const std::uint32_t set = cluster.below(kReplicaSets);
       if (cluster.backed(set) && cluster.below(30) == 0) cluster.lose(set, true);
@@ -345,4 +342,4 @@ TEST(JoiningPairTest, ABoundedNumberOfPiecesIsUnderWayAndLostOnesAreRepeated) {
 }
 
 }  // namespace
-}  // namespace antdt::ps
+}  // namespace antdt::ps::joining_test

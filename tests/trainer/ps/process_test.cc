@@ -8,7 +8,7 @@
 #include "trainer/ps/process/linked_server.h"
 #include "trainer/ps/process/server_process.h"
 
-namespace antdt::ps {
+namespace antdt::ps::process_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -296,4 +296,4 @@ TEST_F(LinkedServerTest, ALaterCheckpointEndsTheWritingOfTheOneBefore) {
 }
 
 }  // namespace
-}  // namespace antdt::ps
+}  // namespace antdt::ps::process_test

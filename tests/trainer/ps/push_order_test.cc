@@ -6,7 +6,7 @@
 
 #include "core/overloaded.h"
 
-namespace antdt::ps {
+namespace antdt::ps::push_order_test {
 namespace {
 
 wire::PsCommit push(std::uint64_t number) {
@@ -67,4 +67,4 @@ TEST(PushOrder, OneAtATimeIsStagedAndNoneIsCommittedBeforeTheOneBeforeIsDecided)
 }
 
 }  // namespace
-}  // namespace antdt::ps
+}  // namespace antdt::ps::push_order_test

@@ -6,7 +6,7 @@
 
 #include <random>
 
-namespace antdt::ps {
+namespace antdt::ps::replica_mean_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -171,4 +171,4 @@ TEST(ReplicaMean, ADamagedImageIsRefused) {
 }
 
 }  // namespace
-}  // namespace antdt::ps
+}  // namespace antdt::ps::replica_mean_test

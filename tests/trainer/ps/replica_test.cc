@@ -8,10 +8,10 @@
 #include "tests/trainer/ps/replica_cluster.h"
 #include "tests/trainer/ps/stepped.h"
 
-namespace antdt::ps {
+namespace antdt::ps::replica_test {
 namespace {
 
-constexpr std::uint64_t kSeeds = antdt::testing::all_or_some(150U, 25U);
+constexpr std::uint64_t kSeeds = all_or_some(150U, 25U);
 
 class ReplicaTest : public ::testing::TestWithParam<Consistency> {
  protected:
@@ -233,4 +233,4 @@ TEST(ReplicaPairTest, EveryEventThatIsCopiedIsTheSameAsAMessage) {
 }
 
 }  // namespace
-}  // namespace antdt::ps
+}  // namespace antdt::ps::replica_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace antdt::ps {
+namespace antdt::ps::requests_test {
 namespace {
 
 using std::chrono::hours;
@@ -172,4 +172,4 @@ TEST_F(RequestsTest, ARefusalIsAnErrorAndSaysWhetherTheGroupIsOver) {
 }
 
 }  // namespace
-}  // namespace antdt::ps
+}  // namespace antdt::ps::requests_test

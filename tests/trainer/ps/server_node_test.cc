@@ -11,13 +11,13 @@
 #include "tests/trainer/ps/stepped.h"
 #include "trainer/ps/rows/rows.h"
 
-namespace antdt::ps {
+namespace antdt::ps::server_node_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 Member w(std::uint32_t index, std::uint32_t attempt = 1) {
   return {WorkerId{'w', index}, Attempt{attempt}};
@@ -54,7 +54,7 @@ wire::PsRows rows(std::vector<std::uint64_t> keys, std::vector<float> values = {
   return {0, to_bytes(keys), to_bytes(values)};
 }
 
-class ServerNodeTest : public testing::Test {
+class ServerNodeTest : public ::testing::Test {
  protected:
   static node::Start start(Consistency consistency) {
     node::Start start;
@@ -373,4 +373,4 @@ TEST_F(ServerNodeTest, ALearningRateThatIsToldHoldsFromTheNextUpdateOnAndIsInIts
 }
 
 }  // namespace
-}  // namespace antdt::ps
+}  // namespace antdt::ps::server_node_test

@@ -11,7 +11,7 @@
 #include "trainer/ps/closer.h"
 #include "trainer/ps/rows/rows.h"
 
-namespace antdt::ps {
+namespace antdt::ps::server_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -217,7 +217,7 @@ TEST_F(BoundedServerTest, AReturningWorkerHearsWhereTheOthersAre) {
 // Two servers, a home, three workers, messages in any order and repeated: both servers end with the
 // sum of the pushes that the home applied, each once.
 TEST(ParameterServers, EveryPushThatIsAppliedIsInEveryServerOnce) {
-  for (std::uint64_t seed = 1; seed <= antdt::testing::all_or_some(200U, 50U); ++seed) {
+  for (std::uint64_t seed = 1; seed <= all_or_some(200U, 50U); ++seed) {
     std::mt19937_64 random(seed);
     const bool barrier = seed % 2 == 0;
     Closer closer(barrier);
@@ -295,4 +295,4 @@ TEST(ParameterServers, EveryPushThatIsAppliedIsInEveryServerOnce) {
 }
 
 }  // namespace
-}  // namespace antdt::ps
+}  // namespace antdt::ps::server_test

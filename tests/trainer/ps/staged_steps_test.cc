@@ -7,7 +7,7 @@
 #include "core/overloaded.h"
 #include "trainer/ps/steps/step_server.h"
 
-namespace antdt::ps {
+namespace antdt::ps::staged_steps_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -232,4 +232,4 @@ TEST_F(StepServerTest, APartOfEachMemberMakesOneStep) {
 }
 
 }  // namespace
-}  // namespace antdt::ps
+}  // namespace antdt::ps::staged_steps_test

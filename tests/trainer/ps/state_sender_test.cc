@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace antdt::ps {
+namespace antdt::ps::state_sender_test {
 namespace {
 
 StatePiece piece(bool last = false) { return {1, "bytes", last}; }
@@ -56,4 +56,4 @@ TEST(StateSenderTest, PiecesAreSentAgainOnlyIfNoneWasTakenSinceTheLastLook) {
 }
 
 }  // namespace
-}  // namespace antdt::ps
+}  // namespace antdt::ps::state_sender_test

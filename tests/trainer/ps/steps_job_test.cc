@@ -11,7 +11,7 @@ namespace antdt::ps::steps_job {
 namespace {
 
 TEST(StepsJob, RowsContainTheStepsOfTheReplicaInThousandsOfJobs) {
-  const std::uint64_t jobs = testing::all_or_some<std::uint64_t>(4000, 300);
+  const std::uint64_t jobs = all_or_some<std::uint64_t>(4000, 300);
   std::uint64_t lost_workers = 0, lost_servers = 0, taken_back = 0, restored = 0;
   for (std::uint64_t seed = 1; seed <= jobs; ++seed) {
     Job job(seed, Sabotage::kNone);

@@ -13,7 +13,7 @@
 #include "trainer/ps/rows/rows.h"
 #include "trainer/ps/rows/slice_image.h"
 
-namespace antdt::ps {
+namespace antdt::ps::store_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -324,4 +324,4 @@ TEST_F(SliceImage, AKeyThatComesTwiceOrIsOfAnotherSliceIsRefused) {
 }
 
 }  // namespace
-}  // namespace antdt::ps
+}  // namespace antdt::ps::store_test

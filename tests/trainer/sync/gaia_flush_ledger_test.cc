@@ -310,7 +310,7 @@ class Job {
 };
 
 TEST(FlushLedger, EveryRecordIsInTheModelOnceWhoeverIsLost) {
-  const auto jobs = testing::all_or_some<std::uint64_t>(2000, 200);
+  const auto jobs = all_or_some<std::uint64_t>(2000, 200);
   std::uint64_t losses = 0, withdrawn = 0, fetched = 0;
   for (std::uint64_t seed = 1; seed <= jobs; ++seed) {
     Job job(seed, Broken::kNothing);

@@ -419,7 +419,7 @@ class StepJob {
 };
 
 TEST(StepLedger, EveryRecordIsInTheModelOnceWhoeverIsLost) {
-  const auto jobs = testing::all_or_some<std::uint64_t>(3000, 300);
+  const auto jobs = all_or_some<std::uint64_t>(3000, 300);
   std::uint64_t members = 0, domains = 0, withdrawn = 0;
   for (std::uint64_t seed = 1; seed <= jobs; ++seed) {
     StepJob job(seed, Breaks::kNothing);

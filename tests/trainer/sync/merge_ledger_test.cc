@@ -423,7 +423,7 @@ class Job {
 };
 
 TEST(MergeLedger, SaysExactlyWhatIsInTheSurvivorsOfThousandsOfJobs) {
-  const std::uint64_t jobs = testing::all_or_some<std::uint64_t>(4000, 400);
+  const std::uint64_t jobs = all_or_some<std::uint64_t>(4000, 400);
   std::uint64_t losses = 0;
   for (std::uint64_t seed = 1; seed <= jobs; ++seed) {
     Job job(seed, Sabotage::kNone);

@@ -29,7 +29,7 @@ model = "deepfm"
 every = "0s"
 """
 ROWS = 20_000
-TRIED = {"allreduce", "allreduce sparse", "ps-bsp", "ps-asp"}
+TRIED = {"allreduce", "allreduce sparse", "ps-bsp", "ps-asp", "hybrid"}
 DOMAINS = jobs.domains(east=["w0"], west=["w1"]) + """
 [[inject]]
 domain = "east"

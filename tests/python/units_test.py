@@ -1,38 +1,13 @@
-"""The unit tests of the package, under Debian's PyTorch and under PyPI's."""
-import os
-import signal
-import subprocess
+"""Unit tests of the package, under Debian's PyTorch and under PyPI's."""
 import unittest
 
 import python_jobs
-
-UNITS = python_jobs.PROGRAMS.parent / "units"
-SECONDS = 300  # alone they take 30
+from under_each_torch import UnderEachTorch
 
 
 @python_jobs.needs_torch
-class Units(unittest.TestCase):
-    def all_pass_under(self, python):
-        if python not in python_jobs.PYTHONS:
-            self.skipTest(f"{python} has no PyTorch")
-        env = dict(os.environ, ANTDT_LIBRARY=str(python_jobs.LIBRARY), **python_jobs.environment())
-        tests = subprocess.Popen(
-            [python, "-X", "faulthandler", "-m", "unittest", "discover", "-v", "-s", str(UNITS), "-p",
-             "*_test.py"], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        try:
-            said, _ = tests.communicate(timeout=SECONDS)
-        except subprocess.TimeoutExpired:
-            tests.send_signal(signal.SIGABRT)  # it tells where each thread is
-            said, _ = tests.communicate()
-        print(python, said.strip().splitlines()[-3:], flush=True)
-        self.assertEqual(tests.returncode, 0, said)
-        self.assertNotIn("Ran 0 tests", said)
-
-    def test_all_pass_under_debians_pytorch(self):
-        self.all_pass_under(python_jobs.DEBIANS)
-
-    def test_all_pass_under_pytorch_2(self):
-        self.all_pass_under(python_jobs.TORCH2)
+class Units(UnderEachTorch, unittest.TestCase):
+    folder = "units"
 
 
 if __name__ == "__main__":

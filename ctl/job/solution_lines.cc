@@ -19,20 +19,6 @@ Json seconds_or_null(const std::optional<Duration>& value) {
   return value ? Json(to_seconds(*value)) : Json();
 }
 
-std::string_view adjust_text(Adjust adjust) {
-  switch (adjust) {
-    case Adjust::kSize:
-      return "size";
-    case Adjust::kAccumulation:
-      return "accumulation";
-    case Adjust::kNone:
-      return "none";
-    case Adjust::kBoth:
-      break;
-  }
-  return "both";
-}
-
 Json to_json(const Verdict& v, MonoTime now) {
   const bool deviates = v.kind != VerdictKind::kNone;
   return {{"kind", to_string(v.kind)},
@@ -251,7 +237,7 @@ std::string view_line(const ClusterView& view, std::uint64_t number, double time
                      {"plan", view.plan.value},
                      {"rules",
                       {{"global_batch", view.rules.global_batch},
-                       {"adjust", adjust_text(view.rules.adjust)},
+                       {"adjust", name_of(view.rules.adjust)},
                        {"multiple_of", view.rules.multiple_of},
                        {"min", view.rules.min},
                        {"max", view.rules.max}}},

@@ -64,10 +64,9 @@ void Starts::start_waiting() {
   };
   if (std::ranges::none_of(life_.workers, due)) return;
   bool any = false;
-  std::uint32_t room = life_.hosts.room_left(life_.workers);
+  std::uint32_t room = life_.hosts.room_left(life_.workers);  // for workers: servers have theirs
   for (WorkerProcess& w : life_.workers) {
-    if (room == 0) break;  // all hosts may be lost, so that all workers wait
-    if (!due(w)) continue;
+    if (!due(w) || (room == 0 && !w.is_server())) continue;
     const HostState* host = life_.hosts.choose(w, life_.workers, life_.seconds(),
                                                {ServerPairs(life_).host_of_second(w)});
     if (host == nullptr && !w.moves_in())
@@ -76,7 +75,7 @@ void Starts::start_waiting() {
     w.plan_on(host->host, host->order, life_.seconds());
     out_.emplace_back(StartWorker{w.member(), w.place.host});
     any = true;
-    --room;
+    if (!w.is_server()) --room;
   }
   if (!any) return;
   out_.emplace_back(PersistImage{});

@@ -9,13 +9,18 @@
 namespace antdt::ctl {
 namespace {
 
-// How many of the processes run on each host, not counting `but`. Computed once for all hosts,
-// because a job may have a thousand processes and hosts.
+// A server that waits has room on the host that it was on.
+bool has_room(const WorkerProcess& w) {
+  return w.running() || (w.is_server() && w.state == WorkerProcess::kWaiting);
+}
+
+// How many of the processes have room on each host, not counting `but`. Computed once for all
+// hosts, because a job may have a thousand processes and hosts.
 std::map<std::string_view, std::uint32_t> loads(const std::vector<WorkerProcess>& all,
                                                 WorkerId but) {
   std::map<std::string_view, std::uint32_t> load;
   for (const WorkerProcess& w : all) {
-    if (w.running() && w.place.worker != but) ++load[w.place.host];
+    if (has_room(w) && w.place.worker != but) ++load[w.place.host];
   }
   return load;
 }
@@ -109,7 +114,13 @@ std::uint32_t Hosts::room_left(const std::vector<WorkerProcess>& all) const {
   for (const HostState& h : hosts_) {
     if (h.takes_processes() && load[h.host] < h.room) left += h.room - load[h.host];
   }
-  return left;
+  const auto is_homeless = [this](const WorkerProcess& w) {
+    if (w.state != WorkerProcess::kWaiting || !w.is_server() || w.moves_in()) return false;
+    const HostState* const host = find(w.place.host);
+    return host == nullptr || !host->takes_processes();
+  };
+  const auto homeless = static_cast<std::uint32_t>(std::ranges::count_if(all, is_homeless));
+  return left - std::min(left, homeless);
 }
 
 std::vector<Hosts::Place> Hosts::places(const std::vector<WorkerProcess>& all, double now_s) const {

@@ -1,5 +1,9 @@
 // The hosts of a job: which are up, how many workers each takes, and which are better avoided for a
 // while. Pure.
+//
+// A job goes on without a worker, and stands still without a server. So a server that waits to be
+// started again keeps its room on its host, and one whose host is gone keeps room on some other:
+// no worker gets it.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +72,7 @@ class Hosts {
   [[nodiscard]] const HostState* choose(const WorkerProcess& worker,
                                         const std::vector<WorkerProcess>& all, double now_s,
                                         const std::vector<std::string>& not_on = {}) const;
+  // For how many more workers there is room on all hosts.
   [[nodiscard]] std::uint32_t room_left(const std::vector<WorkerProcess>& all) const;
   // The hosts that would take another worker now and are not on probation.
   struct Place {

@@ -115,7 +115,10 @@ void MeanChecks::look_at_rows(const Program& who, const ps::Store& store,
   const double share = sync_ == SyncStrategy::kShadowMa ? 1 : kEta;
   for (const std::uint64_t key : mean.keys()) {
     const std::optional<float> row = row_of(store, key);
-    if (!row) continue;
+    if (!row) {  // a backup that joins gets another image, and has not received this row yet
+      seen.rows.erase(key);
+      continue;
+    }
     const auto before = seen.rows.find(key);
     if (before != seen.rows.end() && (follows || made == 0)) {
       const double from = before->second;

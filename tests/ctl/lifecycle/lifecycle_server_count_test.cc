@@ -302,5 +302,31 @@ TEST_F(ServerCountTest, AServerIsMovedBySizesThatAreInForce) {
   EXPECT_THAT(started(moved), ElementsAre("s3"));
 }
 
+// The worker of a lost host waits for room, and the server that dies meanwhile waits for its delay.
+TEST_F(ServerCountTest, AWorkerThatWaitsDoesNotGetTheRoomOfAServerThatIsStartedAgainLater) {
+  JobSpec job = spec();
+  job.budgets = {{"host", 9}, {"signal", 9}};
+  job.servers = 1;
+  job.sync = SyncStrategy::kPsBsp;
+  use(job);
+  hosts(2);
+  step(lifecycle::WorkersPlaced{
+      {{s(0).worker, "a", 0}, {w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});
+  for (const Member& member : {s(0), w(0), w(1)}) comes_up(member);
+  settle({w(0), w(1)});
+  step(lifecycle::StepCompleted{Step{1}});
+  EXPECT_THAT(started(step(lifecycle::HostLost{"b", "silent"})), IsEmpty());
+  for (std::uint32_t attempt = 1; life.find(s(0).worker)->state != WorkerProcess::kWaiting;
+       ++attempt) {
+    ASSERT_LT(attempt, 9U);
+    const Effects effects = step(lifecycle::WorkerExited{s(0, attempt), killed(SIGKILL)});
+    for (const std::string& id : started(effects)) EXPECT_EQ(id, "s0");
+    step(lifecycle::WorkerStarted{s(0, attempt + 1), 200 + attempt});
+  }
+  clock.advance(minutes(1));
+  EXPECT_THAT(started(step(lifecycle::TimePassed{})), ElementsAre("s0"));
+  EXPECT_EQ(state_of(w(1).worker), "waiting");
+}
+
 }  // namespace
 }  // namespace antdt::ctl

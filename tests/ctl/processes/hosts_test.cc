@@ -75,6 +75,37 @@ TEST_F(HostsTest, TheWorkerItselfTakesNoRoomFromItself) {
   EXPECT_EQ(chosen(runs(1, "a")), "");
 }
 
+TEST_F(HostsTest, AServerThatWaitsHasRoomOnItsHostAndAWorkerHasNone) {
+  hosts.up(host("a", 0, 2));
+  const auto waits = [](char role, const std::string& name) {
+    return WorkerProcess::wait({WorkerId{role, 0}, name.empty() ? "" : name + ":7700", 0},
+                               Attempt{2});
+  };
+  all = {waits('s', "a"), runs(1, "a")};
+  EXPECT_EQ(hosts.room_left(all), 0U);
+  EXPECT_EQ(chosen(runs(9, "")), "");
+  EXPECT_EQ(chosen(all[0]), "a");
+  all = {waits('w', "a"), runs(1, "a")};
+  EXPECT_EQ(hosts.room_left(all), 1U);
+  EXPECT_EQ(chosen(runs(9, "")), "a");
+}
+
+TEST_F(HostsTest, AServerWhoseHostIsGoneHasRoomOnSomeOther) {
+  hosts.up(host("a", 0, 3));
+  hosts.up(host("b", 1, 3));
+  hosts.down("b:7700");
+  const auto wait = [](std::uint32_t index, WorkerProcess::Standing standing) {
+    return WorkerProcess::wait({WorkerId{'s', index}, "b:7700", 1}, Attempt{2}, standing);
+  };
+  all = {wait(0, WorkerProcess::Standing::kOfGroup), runs(1, "a")};
+  EXPECT_EQ(hosts.room_left(all), 1U);
+  all.push_back(wait(1, WorkerProcess::Standing::kMovesIn));
+  EXPECT_EQ(hosts.room_left(all), 1U) << "the job goes on without it";
+  all.push_back(wait(2, WorkerProcess::Standing::kOfGroup));
+  all.push_back(wait(3, WorkerProcess::Standing::kOfGroup));
+  EXPECT_EQ(hosts.room_left(all), 0U);
+}
+
 TEST_F(HostsTest, AHostThatFailsOftenIsOnProbationUntilItsFailuresDecayed) {
   hosts.up(host("a", 0, 2));
   hosts.up(host("b", 1, 2));

@@ -1,4 +1,4 @@
-"""What exchanges in the background cost and give (sync = "shadow-easgd"): a model of clicks or ratings, four workers on one
+"""What exchanges in the background cost and give (sync = "shadow-easgd", "shadow-ma" and "shadow-bmuf"): a model of clicks or ratings, four workers on one
 host and two servers on another, with a wire between them on which a message takes a given time.
 
     unshare -rn python3 bench/synchronisation/shadow.py [--rows N] [--ms M] [--compute MS] [--seeds N] [--alpha A]
@@ -37,6 +37,8 @@ KINDS = {  # with how often workers exchange: 0: always, in the background; None
     "background": ("shadow-easgd", 0),
     "never": ("shadow-easgd", 1000000),
     "every 5th": ("shadow-easgd", 5),
+    "ma": ("shadow-ma", 0),
+    "bmuf": ("shadow-bmuf", 0),
     "ps-asp": ("ps-asp", None),
     "ps-bsp": ("ps-bsp", None),
     "allreduce": ("allreduce", None),
@@ -97,7 +99,7 @@ class Place:
         subprocess.run([str(w) for w in [*inside, "ip", "link", "set", "lo", "up"]], check=True)
         subprocess.run([BIN / "antdt", "keygen", "--dir", self.directory / "keys"], check=True,
                        stdout=subprocess.DEVNULL)
-        self.agent("hosta", HERE, [], 6)
+        self.agent("hosta", HERE, [], 5)  # four workers fill it, so that no server is there
         self.agent("hostb", THERE, inside, 1)
 
     def begin(self, words, **options):
@@ -122,7 +124,10 @@ class Place:
                               capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"{name}: {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-        return json.loads((run / "summary.json").read_text(encoding="utf-8"))
+        summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
+        hosts = {role: {process["host"] for process in summary[role]} for role in ("workers", "servers")}
+        assert hosts["workers"] == {"hosta"} and hosts["servers"] <= {"hostb"}, f"no wire is between {hosts}"
+        return summary
 
     def end(self):
         for process in reversed(self.ended):

@@ -198,10 +198,13 @@ void ServedRows::check_rows(const std::vector<Record>& records,
   }
 }
 
-ServedRows::Answer ServedRows::perform(const worker::StagePart&) {
-  if (worker_.sabotage() == Sabotage::kGatherUnstaged && worker_.step().value % 8 == 7) {
-    return worker::PartStaged{};
-  }
+// Sabotage: it gathers although no server has its part of this step.
+bool ServedRows::leaves_out() const {
+  return worker_.sabotage() == Sabotage::kGatherUnstaged && worker_.step().value % 8 == 7;
+}
+
+ServedRows::Answer ServedRows::perform(const worker::SendPart&) {
+  if (leaves_out()) return worker::PartSent{};
   return opened([this]() -> Answer {
     ps::TableGradient part{0, {keys_of({worker_.batch().begin(), worker_.batch().end()}), {}}};
     part.gradient.values.assign(part.gradient.keys.size(), 1.0F);
@@ -212,8 +215,13 @@ ServedRows::Answer ServedRows::perform(const worker::StagePart&) {
       return lost();
     }
     link_->perform_all();
-    return await_call([]() -> Answer { return worker::PartStaged{}; });
+    return worker::PartSent{};
   });
+}
+
+ServedRows::Answer ServedRows::perform(const worker::AwaitPartStaged&) {
+  if (leaves_out()) return worker::PartStaged{};
+  return await_call([]() -> Answer { return worker::PartStaged{}; });
 }
 
 }  // namespace antdt::sim

@@ -27,7 +27,8 @@ class ServedRows {
   explicit ServedRows(Worker& worker) : worker_(worker) {}
 
   [[nodiscard]] Answer perform(const worker::UseServers& effect);
-  [[nodiscard]] Answer perform(const worker::StagePart& effect);
+  [[nodiscard]] Answer perform(const worker::SendPart& effect);
+  [[nodiscard]] Answer perform(const worker::AwaitPartStaged& effect);
   // Waits for the rows of these records as they are after the step that was concluded, and goes on
   // with `next`. No records: the servers are told what was concluded.
   [[nodiscard]] Answer pull(std::span<const Record> records, Next next);
@@ -61,6 +62,7 @@ class ServedRows {
   [[nodiscard]] worker::Input lost();
   void answer(std::uint64_t operation, worker::Input input);
   void tell_concluded(std::string error);
+  [[nodiscard]] bool leaves_out() const;
   [[nodiscard]] wire::PsConcluded concluded() const;
   void check_rows(const std::vector<Record>& records, const ps::WorkerCalls::Pulled& pulled) const;
 

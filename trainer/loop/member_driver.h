@@ -97,9 +97,10 @@ class MemberDriver {
   [[nodiscard]] worker::Input perform(const worker::TakePart& effect);
   [[nodiscard]] worker::Input perform(const worker::ComputeRun& effect);
   [[nodiscard]] worker::Input perform(const worker::AskForRun& effect);
+  [[nodiscard]] worker::Input perform(const worker::SendPart& effect);
   [[nodiscard]] worker::Input perform(const worker::Reduce& effect);
   [[nodiscard]] worker::Input perform(const worker::AwaitSkipsTold& effect);
-  [[nodiscard]] worker::Input perform(const worker::StagePart& effect);
+  [[nodiscard]] worker::Input perform(const worker::AwaitPartStaged& effect);
   [[nodiscard]] worker::Input perform(const worker::GatherSlots& effect);
   [[nodiscard]] worker::Input perform(const worker::Apply& effect);
   [[nodiscard]] worker::Input perform(const worker::TakePlan& effect);

@@ -227,10 +227,15 @@ Result<WorkerLink::Pulled> WorkerLink::step_pull(const std::vector<TableKeys>& k
   return take(ticket);
 }
 
-Status WorkerLink::stage(const std::vector<TableGradient>& gradients,
-                         const wire::PsConcluded& concluded, std::uint32_t rank) {
+Status WorkerLink::say_part(const std::vector<TableGradient>& gradients,
+                            const wire::PsConcluded& concluded, std::uint32_t rank) {
   ANTDT_RETURN_IF_ERROR(check_open());
-  ANTDT_RETURN_IF_ERROR(calls_.stage(gradients, concluded, rank, clock_.now(), wanted_));
+  Status said = calls_.stage(gradients, concluded, rank, clock_.now(), wanted_);
+  perform_all();
+  return said;
+}
+
+Status WorkerLink::await_staged() {
   ANTDT_RETURN_IF_ERROR(await_answer());
   return {};
 }

@@ -66,8 +66,6 @@ class WorkerLink {
   [[nodiscard]] Result<Pulled> pull(const std::vector<TableKeys>& keys, std::uint64_t clock);
   [[nodiscard]] Result<Pulled> step_pull(const std::vector<TableKeys>& keys,
                                          const wire::PsConcluded& concluded);
-  [[nodiscard]] Status stage(const std::vector<TableGradient>& gradients,
-                             const wire::PsConcluded& concluded, std::uint32_t rank);
   [[nodiscard]] Result<std::uint64_t> idle();
   [[nodiscard]] Result<std::uint64_t> settle();
   // Stages the gradients, commits them at the home, and waits for its decision.
@@ -75,6 +73,9 @@ class WorkerLink {
                                              const Pulled& pulled, const wire::PsCommit& commit);
 
   // The same in parts.
+  [[nodiscard]] Status say_part(const std::vector<TableGradient>& gradients,
+                                const wire::PsConcluded& concluded, std::uint32_t rank);
+  [[nodiscard]] Status await_staged();  // the part that was said
   [[nodiscard]] Result<Ticket> say_pull(const std::vector<TableKeys>& keys, std::uint64_t clock);
   [[nodiscard]] bool is_here(Ticket pull) const { return calls_.is_here(pull); }
   [[nodiscard]] Result<Pulled> take(Ticket pull);  // waits if the rows are not here

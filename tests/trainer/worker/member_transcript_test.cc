@@ -22,7 +22,7 @@
 //   run OWNER FROM TO [last] [begins=PART]     the desk's answer to its ask: records of the member
 //                                with that index in the group
 //   nothing                      ... and it has nothing left
-//   mixed, exchanged, consolidated, reduced, told, staged, applied, awaited, measured
+//   mixed, exchanged, consolidated, sent, reduced, told, staged, applied, awaited, measured
 //   gathered N ... [right=N] [plan=N] [checkpoint=N] [leaving] [hop]
 //       records of the members in this step, by rank; their places follow. right: of each, as above
 //   plan N share=MICRO_BATCHxTIMES [threshold=T]
@@ -115,6 +115,7 @@ class MemberScript : public transcript::Machine {
     if (what == "nothing") return RunAnswered{answer()};
     if (what == "reduced") return Reduced{};
     if (what == "told") return SkipsTold{};
+    if (what == "sent") return PartSent{};
     if (what == "staged") return PartStaged{};
     if (what == "applied") return Applied{};
     if (what == "awaited") return RecordsAwaited{};
@@ -318,7 +319,8 @@ class MemberScript : public transcript::Machine {
   }
   std::string operator()(const Reduce&) const { return "REDUCE"; }
   std::string operator()(const AwaitSkipsTold&) const { return "AWAIT SKIPS TOLD"; }
-  std::string operator()(const StagePart&) const { return "STAGE PART"; }
+  std::string operator()(const SendPart&) const { return "SEND PART"; }
+  std::string operator()(const AwaitPartStaged&) const { return "AWAIT PART STAGED"; }
   std::string operator()(const UseServers& e) const {
     return fmt::format("use the servers of {}", e.group);
   }

@@ -79,12 +79,14 @@ void LinkedRows::add(std::vector<ps::TableGradient> gradients) {
   }
 }
 
-Status LinkedRows::stage(HostedRows& rows, wire::PsConcluded concluded, std::uint32_t rank) {
+Status LinkedRows::send(HostedRows& rows, wire::PsConcluded concluded, std::uint32_t rank) {
   ANTDT_RETURN_IF_ERROR(open(rows));
   complete(concluded);
   const std::vector<ps::TableGradient> part = std::exchange(part_, {});
-  return link_->stage(part, concluded, rank);
+  return link_->say_part(part, concluded, rank);
 }
+
+Status LinkedRows::await_staged() { return link_->await_staged(); }
 
 Status LinkedRows::conclude(HostedRows& rows, wire::PsConcluded concluded) {
   ANTDT_RETURN_IF_ERROR(open(rows));

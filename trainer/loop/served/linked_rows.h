@@ -30,8 +30,9 @@ class LinkedRows final : public StepRows {
                             wire::PsConcluded concluded) override;
   void add(std::vector<ps::TableGradient> gradients) override;
   void drop() override { part_.clear(); }
-  [[nodiscard]] Status stage(HostedRows& rows, wire::PsConcluded concluded,
-                             std::uint32_t rank) override;
+  [[nodiscard]] Status send(HostedRows& rows, wire::PsConcluded concluded,
+                            std::uint32_t rank) override;
+  [[nodiscard]] Status await_staged() override;
   [[nodiscard]] Status conclude(HostedRows& rows, wire::PsConcluded concluded) override;
   [[nodiscard]] std::string directory_of(std::uint64_t cut) const override;
 

@@ -49,9 +49,15 @@ Status MemberDriver::pull(const data::Examples& examples) {
   return parts_.rows->pull(*rows, examples, concluded());
 }
 
-Input MemberDriver::perform(const worker::StagePart&) {
-  const Status staged =
-      parts_.rows->stage(*tools_.engine.hosted_rows(), concluded(), collective_->rank());
+Input MemberDriver::perform(const worker::SendPart&) {
+  const Status sent =
+      parts_.rows->send(*tools_.engine.hosted_rows(), concluded(), collective_->rank());
+  if (!sent) return worker::group_failed(sent.error());
+  return worker::PartSent{};
+}
+
+Input MemberDriver::perform(const worker::AwaitPartStaged&) {
+  const Status staged = parts_.rows->await_staged();
   if (!staged) return worker::group_failed(staged.error());
   return worker::PartStaged{};
 }

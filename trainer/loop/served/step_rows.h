@@ -34,9 +34,11 @@ class StepRows {
   // The gradients of a micro-batch are added to this member's part of the step.
   virtual void add(std::vector<ps::TableGradient> gradients) = 0;
   virtual void drop() = 0;
-  // Every server gets this member's part of the step behind the one that was concluded.
-  [[nodiscard]] virtual Status stage(HostedRows& rows, wire::PsConcluded concluded,
-                                     std::uint32_t rank) = 0;
+  // Sends every server this member's part of the step behind the one that was concluded.
+  [[nodiscard]] virtual Status send(HostedRows& rows, wire::PsConcluded concluded,
+                                    std::uint32_t rank) = 0;
+  // Waits until every server has the part that was sent.
+  [[nodiscard]] virtual Status await_staged() = 0;
   // Tells every server what was concluded, and no more.
   [[nodiscard]] virtual Status conclude(HostedRows& rows, wire::PsConcluded concluded) = 0;
   // Where servers put their slices of the checkpoint of that number, below the run's directory.

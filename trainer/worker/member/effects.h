@@ -202,8 +202,10 @@ struct Reduce {};
 // it does not end before that. -> SkipsTold
 struct AwaitSkipsTold {};
 // Every parameter server is sent this member's part of the step: its gradients of rows, or none.
+// -> PartSent, without waiting for their answers
+struct SendPart {};
 // -> PartStaged, when all of them have it
-struct StagePart {};
+struct AwaitPartStaged {};
 // -> SlotsGathered
 struct GatherSlots {
   StepSlot mine;
@@ -235,8 +237,8 @@ using Effect =
                  BeginStep, OfferPart, DropStep, AbandonStep, Save, GiveUpSaving, Exit, GiveUp,
                  BuildCollective, ConnectCollective, ReadState, CompareStates, Consolidate,
                  PassState, HashState, Mix, ExchangeUpdates, ComputeMicroBatch, TakePart,
-                 ComputeRun, AskForRun, Reduce, AwaitSkipsTold, StagePart, GatherSlots, Apply,
-                 TakePlan, MeasureHop, AwaitRecords, EvaluateBatch>;
+                 ComputeRun, AskForRun, SendPart, Reduce, AwaitSkipsTold, AwaitPartStaged,
+                 GatherSlots, Apply, TakePlan, MeasureHop, AwaitRecords, EvaluateBatch>;
 using Effects = std::vector<Effect>;
 
 }  // namespace antdt::worker

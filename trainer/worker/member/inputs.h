@@ -131,6 +131,7 @@ struct RunAnswered {
 };
 struct Reduced {};
 struct SkipsTold {};
+struct PartSent {};
 struct PartStaged {};
 struct SlotsGathered {
   std::vector<StepSlot> slots;  // by rank
@@ -161,13 +162,14 @@ struct Saved {
   wire::CheckpointWritten written;
 };
 
-using Input = std::variant<Started, FormOrdered, RosterArrived, GenerationSettled, PhaseStarted,
-                           GenerationAborted, RegroupOrdered, LeaveOrdered, Heard, TimePassed,
-                           CollectiveBuilt, CollectiveConnected, StateRead, StateUnreadable,
-                           StatesCompared, Consolidated, StatePassed, StateHashed, Mixed,
-                           UpdatesExchanged, MicroBatchComputed, PartTaken, RunAnswered, Reduced,
-                           SkipsTold, PartStaged, SlotsGathered, Applied, PlanTaken, HopMeasured,
-                           RecordsAwaited, BatchEvaluated, CollectiveBroke, WorkFailed, Saved>;
+using Input =
+    std::variant<Started, FormOrdered, RosterArrived, GenerationSettled, PhaseStarted,
+                 GenerationAborted, RegroupOrdered, LeaveOrdered, Heard, TimePassed,
+                 CollectiveBuilt, CollectiveConnected, StateRead, StateUnreadable, StatesCompared,
+                 Consolidated, StatePassed, StateHashed, Mixed, UpdatesExchanged,
+                 MicroBatchComputed, PartTaken, RunAnswered, PartSent, Reduced, SkipsTold,
+                 PartStaged, SlotsGathered, Applied, PlanTaken, HopMeasured, RecordsAwaited,
+                 BatchEvaluated, CollectiveBroke, WorkFailed, Saved>;
 
 // An order of the client's as an input; empty for an order that is not for members of a collective.
 [[nodiscard]] std::optional<Input> input_of(client::Directive directive);

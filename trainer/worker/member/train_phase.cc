@@ -144,10 +144,28 @@ void TrainPhase::tell_skips(std::uint64_t first, const std::vector<SkippedRecord
   out.emplace_back(Send{std::move(told)});
 }
 
-// To: reducing; see computed if gradients stay with the members.
+// To: sending part, if rows are on servers; else see sum.
 void TrainPhase::reduce(MonoTime now, Effects& out) {
   began_ = now;
   out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
+  member_.stages_rows ? send_part(out) : sum(now, out);
+}
+
+// The servers take it while the gradients are summed.
+void TrainPhase::send_part(Effects& out) {
+  state_ = State::kSendingPart;
+  out.emplace_back(SendPart{});
+}
+
+// From: sending part. To: see sum; staging, if the step has no records.
+TrainPhase::End TrainPhase::on(const PartSent&, MonoTime now, Effects& out) {
+  expect(State::kSendingPart);
+  own_.empty ? await_staged(now, out) : sum(now, out);
+  return {};
+}
+
+// To: reducing; see computed if gradients stay with the members.
+void TrainPhase::sum(MonoTime now, Effects& out) {
   if (step_.local) return computed(now, out);
   state_ = State::kReducing;
   out.emplace_back(Reduce{});
@@ -160,25 +178,25 @@ TrainPhase::End TrainPhase::on(const Reduced&, MonoTime now, Effects& out) {
   return {};
 }
 
-// To: see stage; telling skips, if there are any in this step.
+// To: see await_staged; telling skips, if there are any in this step.
 void TrainPhase::computed(MonoTime now, Effects& out) {
-  if (!own_.skips) return stage(now, out);
+  if (!own_.skips) return await_staged(now, out);
   state_ = State::kTellingSkips;
   out.emplace_back(AwaitSkipsTold{});
 }
 
-// From: telling skips. To: see stage.
+// From: telling skips. To: see await_staged.
 TrainPhase::End TrainPhase::on(const SkipsTold&, MonoTime now, Effects& out) {
   expect(State::kTellingSkips);
-  stage(now, out);
+  await_staged(now, out);
   return {};
 }
 
 // To: gathering; staging, if rows are on servers.
-void TrainPhase::stage(MonoTime now, Effects& out) {
+void TrainPhase::await_staged(MonoTime now, Effects& out) {
   if (!member_.stages_rows) return gather(now, out);
   state_ = State::kStaging;
-  out.emplace_back(StagePart{});
+  out.emplace_back(AwaitPartStaged{});
 }
 
 // From: staging. To: gathering.
@@ -194,13 +212,15 @@ void TrainPhase::last_step(Last why, MonoTime now, Effects& out) {
   empty_step(now, out);
 }
 
-// To: consolidating, if replicas may differ; else see stage.
+// To: consolidating, if replicas may differ; else sending part, if rows are on servers, or
+// gathering.
 void TrainPhase::empty_step(MonoTime now, Effects& out) {
   own_ = {};
   own_.empty = true;
   began_ = now;
   out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
-  if (!replicas_may_differ()) return stage(now, out);
+  if (member_.stages_rows) return send_part(out);
+  if (!replicas_may_differ()) return gather(now, out);
   state_ = State::kConsolidating;
   const auto members = static_cast<std::uint32_t>(member_.training.members.size());
   const auto all = sync::one_group(members).front();
@@ -381,12 +401,14 @@ TrainPhase::End TrainPhase::end(MonoTime now, Effects& out) {
 void TrainPhase::broke(std::string why, Effects& out) {
   const bool pulls = member_.stages_rows && state_ == State::kComputing;
   ANTDT_CHECK(pulls || state_ == State::kExchanging || state_ == State::kConsolidating ||
-                  state_ == State::kAsking || state_ == State::kReducing ||
-                  state_ == State::kTellingSkips || state_ == State::kStaging ||
-                  state_ == State::kGathering || state_ == State::kMeasuringHop,
+                  state_ == State::kAsking || state_ == State::kSendingPart ||
+                  state_ == State::kReducing || state_ == State::kTellingSkips ||
+                  state_ == State::kStaging || state_ == State::kGathering ||
+                  state_ == State::kMeasuringHop,
               "phase {}: a collective broke that was not in use: {}", start_.phase, why);
   // The others may have begun to sum.
-  if (state_ == State::kComputing) out.emplace_back(AbandonStep{});
+  const bool computed = state_ == State::kSendingPart && !own_.empty;
+  if (state_ == State::kComputing || computed) out.emplace_back(AbandonStep{});
   state_ = State::kEnded;
   out.emplace_back(DropStep{});
   breakage_ = std::move(why);

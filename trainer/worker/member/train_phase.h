@@ -38,9 +38,11 @@
 // stored which (telling skips, between reducing and gathering): once the step completes, it may be
 // the survivors that commit these records (docs/delivery.md, "Records that a program skips").
 //
-// Where embedding rows are on servers (docs/synchronisation/hybrid.md), the member gathers only
-// when all servers have its part of the step (staging, before gathering), also of a step without
-// records. So who has the slots of all knows that every server has every part.
+// Where embedding rows are on servers (docs/synchronisation/hybrid.md), the member sends them its
+// part of the step before it reduces, and gathers only when all of them have it, also of a step
+// without records. So who has the slots of all knows that every server has every part.
+//
+//   computing ──> sending part ──> reducing ──> awaiting part staged ──> gathering
 //
 // The phase may have begun in an earlier generation. Then PhaseStart counts its records that are
 // already in the model, and the state has its loss until then.
@@ -71,9 +73,10 @@ class TrainPhase {
     kComputing,        // ComputeMicroBatch
     kTakingPart,       // TakePart
     kAsking,           // AskForRun
+    kSendingPart,      // SendPart
     kReducing,         // Reduce
     kTellingSkips,     // AwaitSkipsTold
-    kStaging,          // StagePart
+    kStaging,          // AwaitPartStaged
     kGathering,        // GatherSlots
     kApplying,         // Apply
     kSwitchingPlan,    // TakePlan
@@ -94,6 +97,7 @@ class TrainPhase {
   End on(const MicroBatchComputed& input, MonoTime now, Effects& out);
   End on(const PartTaken& input, MonoTime now, Effects& out);
   End on(const RunAnswered& input, MonoTime now, Effects& out);
+  End on(const PartSent& input, MonoTime now, Effects& out);
   End on(const Reduced& input, MonoTime now, Effects& out);
   End on(const SkipsTold& input, MonoTime now, Effects& out);
   End on(const PartStaged& input, MonoTime now, Effects& out);
@@ -146,7 +150,9 @@ class TrainPhase {
   void tell_skips(std::uint64_t first, const std::vector<SkippedRecord>& skipped, Effects& out);
   void last_step(Last why, MonoTime now, Effects& out);
   void empty_step(MonoTime now, Effects& out);
-  void stage(MonoTime now, Effects& out);
+  void send_part(Effects& out);
+  void sum(MonoTime now, Effects& out);
+  void await_staged(MonoTime now, Effects& out);
   void gather(MonoTime now, Effects& out);
   End conclude(MonoTime now, Effects& out);
   End conclude_rest(MonoTime now, Effects& out);

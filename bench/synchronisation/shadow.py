@@ -1,8 +1,10 @@
-"""What exchanges in the background cost and give (sync = "shadow-easgd", "shadow-ma" and "shadow-bmuf"): a model of clicks or ratings, four workers on one
-host and two servers on another, with a wire between them on which a message takes a given time.
+"""What exchanges in the background cost and give (sync = "shadow-easgd", "shadow-ma" and "shadow-bmuf"), and the rows of
+"hybrid": a model of clicks or ratings, four workers on one host and two servers on another, with a wire between them on
+which a message takes a given time.
 
     unshare -rn python3 bench/synchronisation/shadow.py [--rows N] [--ms M] [--compute MS] [--seeds N] [--alpha A]
         [--optimizer NAME] [--lr RATE] [--model NAME] [--epochs N] [--only NAME ...] [--on made-up|criteo|movielens]
+        [--apart]
 
 `--on criteo`: the first 8,000 clicks of criteo_kaggle_10k are trained, and the last 2,000 evaluated. `--on movielens`:
 whether a rating of movielens_latest_small is 4 or more, from the user, the film and its genres; a fifth of the ratings,
@@ -41,6 +43,7 @@ KINDS = {  # with how often workers exchange: 0: always, in the background; None
     "bmuf": ("shadow-bmuf", 0),
     "ps-asp": ("ps-asp", None),
     "ps-bsp": ("ps-bsp", None),
+    "hybrid": ("hybrid", None),
     "allreduce": ("allreduce", None),
 }
 
@@ -51,7 +54,7 @@ def job(options, kind, seed, place):
     servers = """[roles.server]
 count = 2
 command = ["antdt-server"]
-resources = { cpus = 0.5 }
+resources = { cpus = 0.5, memory = "9GiB" }
 """ if sync != "allreduce" else ""
     slower = f'[[inject]]\nworkers = ["w0", "w1", "w2", "w3"]\ndelay = "{options.compute}ms"\n' if options.compute else ""
     return f"""schema = 1
@@ -85,7 +88,7 @@ keys = "{place}/keys"
 class Place:
     """Two hosts with a slow wire between them, inside the namespaces of this process."""
 
-    def __init__(self, directory, ms):
+    def __init__(self, directory, ms, apart):
         self.directory, self.ended = pathlib.Path(directory), []
         self.env = dict(os.environ, XDG_RUNTIME_DIR=str(self.directory), HOME=str(self.directory))
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
@@ -99,20 +102,21 @@ class Place:
         subprocess.run([str(w) for w in [*inside, "ip", "link", "set", "lo", "up"]], check=True)
         subprocess.run([BIN / "antdt", "keygen", "--dir", self.directory / "keys"], check=True,
                        stdout=subprocess.DEVNULL)
-        self.agent("hosta", HERE, [], 5)  # four workers fill it, so that no server is there
-        self.agent("hostb", THERE, inside, 1)
+        self.workers_on = {"hosta", "hostb"} if apart else {"hosta"}
+        self.agent("hosta", HERE, [], 3 if apart else 5, "8GiB")  # too little memory for a server
+        self.agent("hostb", THERE, inside, 4 if apart else 1, "20GiB")  # CPUs for two workers, or for none
 
     def begin(self, words, **options):
         process = subprocess.Popen([str(w) for w in words], env=self.env, **options)
         self.ended.append(process)
         return process
 
-    def agent(self, name, address, enter, cpus):
+    def agent(self, name, address, enter, cpus, memory):
         log = self.directory / f"{name}.log"
         with open(log, "w", encoding="utf-8") as out:
             self.begin([*enter, BIN / "antdtd", "--listen", f"{address}:7700", "--keys", self.directory / "keys",
                         "--state-dir", self.directory / f"{name}-state", "--host-name", name, "--socket-dir",
-                        self.directory / name, "--cpus", cpus, "--allow-root"], stdout=out,
+                        self.directory / name, "--cpus", cpus, "--memory", memory, "--allow-root"], stdout=out,
                        stderr=subprocess.STDOUT)
         await_true(lambda: "listening" in log.read_text(), 30, f"{name} listens")
 
@@ -126,7 +130,7 @@ class Place:
             sys.exit(f"{name}: {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
         summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
         hosts = {role: {process["host"] for process in summary[role]} for role in ("workers", "servers")}
-        assert hosts["workers"] == {"hosta"} and hosts["servers"] <= {"hostb"}, f"no wire is between {hosts}"
+        assert hosts["workers"] == self.workers_on and hosts["servers"] <= {"hostb"}, f"they are on {hosts}"
         return summary
 
     def end(self):
@@ -195,10 +199,11 @@ def main():
     parser.add_argument("--model", default="deepfm")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--alpha", type=float, default=0, help="share of an exchange; 0: the default, 1 / workers")
+    parser.add_argument("--apart", action="store_true", help="two of the workers are on the servers' host")
     parser.add_argument("--only", nargs="*", choices=list(KINDS), default=list(KINDS))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="shadow") as directory:
-        place = Place(directory, options.ms)
+        place = Place(directory, options.ms, options.apart)
         try:
             options.data = place.directory / "data"
             write_data(options, options.data)

@@ -43,15 +43,15 @@ std::uint32_t members_on_link(const Measured& m) {
 // Whether links within and between domains are told apart. A drill that slows all links does not.
 bool has_domains(const Measured& m) { return m.domains && !(m.link && m.link->held_back); }
 
-void add_allreduce_link(const Measured& m, const StrategyEntry& entry, Prediction& p) {
+// What a step takes on links between hosts, or domains. `computing_s`: of it, by the mean worker.
+double allreduce_link_s(const Measured& m, const StrategyEntry& entry, double computing_s) {
   AllReduceStep step;
-  step.computing_s = p.compute_s;
+  step.computing_s = computing_s;
   step.rows_of_all = rows_of_batch(m) * m.workers();
   step.counts_rows = true;
   step.sends_rows = entry.sparse || rows_are_quicker(m.model, m.workers(), step.rows_of_all);
-  p.exchange_s += has_domains(m) ? allreduce_s(Paths::of_job(*m.domains), m.model, step)
-                                 : allreduce_s(*m.link, members_on_link(m), m.model, step);
-  p.as_tried = false;
+  return has_domains(m) ? allreduce_s(Paths::of_job(*m.domains), m.model, step)
+                        : allreduce_s(*m.link, members_on_link(m), m.model, step);
 }
 
 // Bytes through the busiest host's link in a step, in its busier direction: what its workers pull
@@ -146,11 +146,14 @@ Prediction by_allreduce(const Measured& m, const StrategyEntry& entry) {
     return p;
   }
   p = as_in(*trial);
-  if (m.link || m.domains) add_allreduce_link(m, entry, p);
+  if (!m.link && !m.domains) return p;
+  p.exchange_s += allreduce_link_s(m, entry, p.compute_s);
+  p.as_tried = false;
   return p;
 }
 
-// Dense gradients go around the ring, and rows to servers and back, one after the other.
+// Dense gradients go around the ring, and rows to servers and back. The round trip with the
+// gradients of rows is under way while the dense ones are summed, but for the bytes of both.
 Prediction by_hybrid(const Measured& m, const StrategyEntry& entry,
                      const ServerPlacement& servers) {
   Prediction p;
@@ -164,10 +167,15 @@ Prediction by_hybrid(const Measured& m, const StrategyEntry& entry,
   if (!m.link) return p;
   Measured dense = m;
   dense.model.table_rows = 0;
-  add_allreduce_link(dense, entry, p);
   Measured rows = m;
   rows.model.sums.clear();
-  p.exchange_s += in_turn_s(served_cost(rows, false, false, servers));
+  Measured slots = dense;
+  slots.model.sums.clear();
+  const double sums_and_slots = allreduce_link_s(dense, entry, p.compute_s);
+  const double sums = sums_and_slots - allreduce_link_s(slots, entry, p.compute_s);
+  const ServedCost served = served_cost(rows, false, false, servers);
+  p.exchange_s += sums_and_slots + in_turn_s(served) - std::min(sums, served.rounds_s / 2);
+  p.as_tried = false;
   return p;
 }
 

@@ -116,7 +116,7 @@ const std::vector<Key>& training() {
       {"trainer.collective",
        kText,
        "\"auto\"",
-       "without parameter servers: what carries gradients or parameters between workers",
+       "what carries gradients or parameters between workers, where they send each other any",
        {},
        {"auto", "tcp", "shm", "nccl"}},
       {"trainer.backup_workers",

@@ -73,12 +73,12 @@ class SyncChecker {
   void collective() {
     const TrainerSection& t = c_.trainer;
     if (t.collective == "auto") return;
-    unless(is_sync(SyncStrategy::kAllReduce) || has_replicas(),
-           {"trainer.collective", "trainer.sync"},
-           fmt::format(
-               "is for trainer.sync = \"allreduce\", \"ds-sync\" or \"gaia\", not \"{}\", under "
-               "which workers send each other nothing: remove it",
-               t.sync));
+    const bool sums = is_sync(SyncStrategy::kAllReduce) || is_sync(SyncStrategy::kHybrid);
+    unless(
+        sums || has_replicas(), {"trainer.collective", "trainer.sync"},
+        fmt::format("is for trainer.sync = \"allreduce\", \"ds-sync\", \"gaia\" or \"hybrid\", not "
+                    "\"{}\", under which workers send each other nothing: remove it",
+                    t.sync));
     const std::string& protocol = c_.roles.worker.protocol;
     unless(speaks(protocol, Protocol::kAntdt), {"trainer.collective", "roles.worker.protocol"},
            fmt::format("a program of protocol \"{}\" makes its connections itself: remove it",

@@ -186,6 +186,16 @@ TEST(Collective, NcclSumsInTheMemoryOfDevices) {
   EXPECT_TRUE(load_text(kJob + "[trainer]\ncollective = \"nccl\"\n", "job.toml"));
 }
 
+TEST(Collective, IsForWorkersThatSendEachOtherSomething) {
+  const auto with = [](const char* sync) {
+    return problems_of(replaced(with_trainer("collective = \"tcp\""), "ps-bsp", std::string(sync)));
+  };
+  EXPECT_EQ(with("hybrid"), "");
+  EXPECT_THAT(with("ps-bsp"), HasSubstr("is for trainer.sync = \"allreduce\", \"ds-sync\", "
+                                        "\"gaia\" or \"hybrid\", not \"ps-bsp\", under which "
+                                        "workers send each other nothing: remove it"));
+}
+
 TEST(ParameterServers, ASyncThatIsNotKnownIsRefused) {
   EXPECT_EQ(problems_of(replaced(kServersJob, "ps-bsp", "ps-bps")),
             "job.toml:13:1: trainer.sync: 'ps-bps' is none of \"allreduce\", \"ps-bsp\", "

@@ -65,13 +65,18 @@ void Starts::start_waiting() {
   if (std::ranges::none_of(life_.workers, due)) return;
   bool any = false;
   std::uint32_t room = life_.hosts.room_left(life_.workers);  // for workers: servers have theirs
+  bool full = false;  // a server that has lost its host found no other, so none will
   for (WorkerProcess& w : life_.workers) {
-    if (!due(w) || (room == 0 && !w.is_server())) continue;
+    if (!due(w)) continue;
+    if (w.is_server() ? full && life_.hosts.is_homeless(w) : room == 0) continue;
     const HostState* host = life_.hosts.choose(w, life_.workers, life_.seconds(),
                                                {ServerPairs(life_).host_of_second(w)});
     if (host == nullptr && !w.moves_in())
       host = life_.hosts.choose(w, life_.workers, life_.seconds());
-    if (host == nullptr) continue;  // it waits until a host has room; `antdt status` shows that
+    if (host == nullptr) {  // it waits until a host has room; `antdt status` shows that
+      full = full || life_.hosts.is_homeless(w);
+      continue;
+    }
     w.plan_on(host->host, host->order, life_.seconds());
     out_.emplace_back(StartWorker{w.member(), w.place.host});
     any = true;

@@ -108,18 +108,22 @@ bool Hosts::is_in_domain_of(const WorkerProcess& worker, const HostState& host) 
   return last == nullptr ? !there.empty() : there == domains_.of(worker.place.worker, last->name);
 }
 
+bool Hosts::is_homeless(const WorkerProcess& worker) const {
+  if (worker.state != WorkerProcess::kWaiting || !worker.is_server() || worker.moves_in()) {
+    return false;
+  }
+  const HostState* const host = find(worker.place.host);
+  return host == nullptr || !host->takes_processes();
+}
+
 std::uint32_t Hosts::room_left(const std::vector<WorkerProcess>& all) const {
   std::uint32_t left = 0;
   auto load = loads(all, kNobody);
   for (const HostState& h : hosts_) {
     if (h.takes_processes() && load[h.host] < h.room) left += h.room - load[h.host];
   }
-  const auto is_homeless = [this](const WorkerProcess& w) {
-    if (w.state != WorkerProcess::kWaiting || !w.is_server() || w.moves_in()) return false;
-    const HostState* const host = find(w.place.host);
-    return host == nullptr || !host->takes_processes();
-  };
-  const auto homeless = static_cast<std::uint32_t>(std::ranges::count_if(all, is_homeless));
+  const auto homeless = static_cast<std::uint32_t>(
+      std::ranges::count_if(all, [this](const WorkerProcess& w) { return is_homeless(w); }));
   return left - std::min(left, homeless);
 }
 

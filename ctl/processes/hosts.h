@@ -72,6 +72,8 @@ class Hosts {
   [[nodiscard]] const HostState* choose(const WorkerProcess& worker,
                                         const std::vector<WorkerProcess>& all, double now_s,
                                         const std::vector<std::string>& not_on = {}) const;
+  // Whether this is a server of the group that waits, and its host takes no processes.
+  [[nodiscard]] bool is_homeless(const WorkerProcess& worker) const;
   // For how many more workers there is room on all hosts.
   [[nodiscard]] std::uint32_t room_left(const std::vector<WorkerProcess>& all) const;
   // The hosts that would take another worker now and are not on probation.

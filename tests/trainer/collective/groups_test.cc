@@ -64,7 +64,7 @@ void sums_in(Collective& group, const Ranks& ranks, std::uint32_t own, std::size
   auto values = repeated(uneven(own), count);
   const Status summed = group.allreduce_sum(values);
   ASSERT_TRUE(summed) << summed.error().message;
-  std::vector<double> want(977);
+  std::vector<double> want(uneven(own).size());
   for (const std::uint32_t rank : ranks) {
     const auto part = uneven(rank);
     for (std::size_t i = 0; i < want.size(); ++i) want[i] += static_cast<double>(part[i]);
@@ -72,8 +72,9 @@ void sums_in(Collective& group, const Ranks& ranks, std::uint32_t own, std::size
   // Which part of the vector an element is in decides in which order its values are added.
   const float* const sums = values.data();
   const double* const right = want.data();
-  for (std::size_t at = 0; at < count; at += 977) {
-    for (std::size_t i = 0; i < 977 && at + i < count; ++i) {
+  for (std::size_t at = 0; at < count; at += want.size()) {
+    const std::size_t part = std::min(want.size(), count - at);
+    for (std::size_t i = 0; i < part; ++i) {
       if (std::abs(sums[at + i] - right[i]) <= 1e-5 * (1 + right[i])) continue;
       FAIL() << "rank " << own << " at " << at + i << ": " << sums[at + i] << ", not " << right[i];
     }

@@ -42,7 +42,7 @@
 // part of the step before it reduces, and gathers only when all of them have it, also of a step
 // without records. So who has the slots of all knows that every server has every part.
 //
-//   computing ──> sending part ──> reducing ──> awaiting part staged ──> gathering
+//   computing ──> sending part ──> reducing ──> staging ──> gathering
 //
 // The phase may have begun in an earlier generation. Then PhaseStart counts its records that are
 // already in the model, and the state has its loss until then.

@@ -244,8 +244,9 @@ const std::map<std::string, AuthorizedKey>& AuthorizedKeys::all() {
   return keys_;
 }
 
-// This is called once for each connection, or twice a second, so listing the directory each time is
-// cheap enough, and no change can be missed.
+// This is called once for each connection, twice a second, or for a thousandth of a second at a
+// time while somebody waits (context.cc), so listing the directory each time is cheap enough, and
+// no change can be missed.
 void AuthorizedKeys::reload_if_changed() {
   const auto files = list_public_keys(directory_);
   std::string fingerprint;

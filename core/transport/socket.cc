@@ -28,7 +28,7 @@ void set_tcp_options(zmq::socket_t& socket, const std::string& host_port) {
   socket.set(zmq::sockopt::heartbeat_ivl, 2000);
   socket.set(zmq::sockopt::heartbeat_timeout, 10000);
   socket.set(zmq::sockopt::heartbeat_ttl, 15000);
-  socket.set(zmq::sockopt::handshake_ivl, 5000);
+  socket.set(zmq::sockopt::handshake_ivl, static_cast<int>(kHandshake.count()));
   socket.set(zmq::sockopt::connect_timeout, 5000);
 }
 

@@ -28,6 +28,9 @@ class context_t;
 
 namespace antdt::transport {
 
+// How long a peer of a tcp socket may take until it is admitted. It then tries again.
+inline constexpr std::chrono::milliseconds kHandshake{5000};
+
 // One for each process. Threads may share it. A socket belongs to one thread and must be destroyed
 // before the context, whose destructor waits (up to a second) until the last messages are sent.
 class Context {
@@ -40,7 +43,8 @@ class Context {
 
   // Decides for every tcp server socket of this context which keys may connect; runs on `loop`.
   // Call it before a tcp bind. The loop must not run any more once the context is destroyed.
-  // Existing connections stay, whatever the decision would be now.
+  // Existing connections stay, whatever the decision would be now. A peer whose key becomes
+  // authorized while it waits, for up to kHandshake, gets in at once.
   [[nodiscard]] Status serve_authentication(EventLoop& loop, NameOfKey name_of);
   [[nodiscard]] Status serve_authentication(EventLoop& loop, AuthorizedKeys authorized);
   [[nodiscard]] bool authenticates() const { return authentication_ != nullptr; }
@@ -48,7 +52,7 @@ class Context {
  private:
   struct Authentication;
   std::unique_ptr<zmq::context_t> context_;
-  std::unique_ptr<Authentication> authentication_;  // goes before its context
+  std::shared_ptr<Authentication> authentication_;  // goes before its context
 };
 
 enum class SendOutcome {

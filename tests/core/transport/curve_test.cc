@@ -104,8 +104,19 @@ TEST_F(CurveTest, AKeyAuthorizedLaterGetsInWithoutARestart) {
   run_until([this] { return !got_.empty(); });
   EXPECT_THAT(got_, ElementsAre("right as client"));
   authorize("late");
+  const MonoTime authorized = clock_.now();
   run_until([this] { return got_.size() == 2; });
   EXPECT_EQ(got_.back(), "late as late");
+  EXPECT_LT(clock_.now() - authorized, kHandshake / 2) << "it waited, and was not refused";
+}
+
+TEST_F(CurveTest, APeerThatWaitsForLongerThanAHandshakeTakesTriesAgain) {
+  const KeyPair late = make("late");
+  Socket client = connect(late, server_keys_.public_z85);
+  ASSERT_EQ(client.send(from("late")), SendOutcome::kSent);
+  loop_.call_after(kHandshake + 500ms, [&] { authorize("late"); });
+  run_until([this] { return !got_.empty(); });
+  EXPECT_THAT(got_, ElementsAre("late as late"));
 }
 
 TEST_F(CurveTest, RepliesReachTheClientTheyAreFor) {

@@ -243,7 +243,10 @@ Worker::Answer Worker::take_on(const worker::ComputeMicroBatch& effect, std::siz
     if (state_.visited_under) done.visit = found_by_visit(done.records);
     if (shape_.has_served_rows()) {
       return rows_.pull(std::span(state_.batch).subspan(begin),
-                        [this, effect, done] { return compute_on(effect, done); });
+                        [this, effect, done, began = clock_.now()]() mutable {
+                          done.rows = clock_.now() - began;
+                          return compute_on(effect, done);
+                        });
     }
   }
   return compute_on(effect, std::move(done));

@@ -394,8 +394,7 @@ Input MemberDriver::perform(const worker::ComputeMicroBatch& effect) {
   const MonoTime began = tools_.clock.now();
   auto batch = tools_.prefetcher.next(effect.records, effect.patience);
   if (!batch) return worker::WorkFailed{batch.error()};
-  worker::MicroBatchComputed done;
-  done.status = batch->status;
+  worker::MicroBatchComputed done{batch->status};
   const bool has_data = batch->status == client::TakeStatus::kData;
   if (has_data) tools_.injected.after_data(began, effect.step.value);
   const MonoTime got = tools_.clock.now();
@@ -403,6 +402,7 @@ Input MemberDriver::perform(const worker::ComputeMicroBatch& effect) {
   if (!has_data) return done;
   const Status pulled = pull(batch->examples);
   if (!pulled) return worker::group_failed(pulled.error());
+  if (parts_.rows != nullptr) done.rows = tools_.clock.now() - got;
   tools_.account.enter(TimeUse::kCompute);
   const Status computed = compute(batch->examples, effect.last, effect.step, done);
   if (!computed) return worker::WorkFailed{computed.error()};

@@ -180,6 +180,7 @@ class MemberScript : public transcript::Machine {
   static Input computed(const Line& line) {
     MicroBatchComputed computed;
     computed.records = static_cast<std::uint32_t>(line.number("records", 0));
+    computed.rows = std::chrono::milliseconds(line.number("rows", 0));
     if (const auto right = line.number("right", 0)) {
       computed.visit = {computed.records, computed.records, right};
     }

@@ -83,7 +83,10 @@ inline std::string show(const client::Skip& m) {
   return shown;
 }
 inline std::string show(const client::BatchTimes& m) {
-  return fmt::format("report {} samples{}{}{}", m.samples,
+  const std::string waits = m.wait < std::chrono::milliseconds(1)
+                                ? ""
+                                : fmt::format(", waits {:.0f} ms", 1e3 * to_seconds(m.wait));
+  return fmt::format("report {} samples{}{}{}{}", m.samples, waits,
                      m.of_others == 0 ? "" : fmt::format(", {} of others", m.of_others),
                      m.counts ? "" : ", not counted", m.in_model ? "" : ", not in the model");
 }

@@ -117,6 +117,7 @@ struct MicroBatchComputed {
   double weight = 0;
   double loss = 0;
   Duration data{};
+  Duration rows{};  // waiting for rows that servers hold
   Duration compute{};
   std::vector<SkippedRecord> skipped = {};
   VisitSums visit = {};  // if the exchange of updates before it had a visit

@@ -113,6 +113,7 @@ TrainPhase::End TrainPhase::on(const MicroBatchComputed& input, MonoTime now, Ef
   expect(State::kComputing);
   if (seat_) return run_computed(input, now, out);
   own_.times.data += input.data;
+  own_.times.wait += input.rows;
   own_.slot.has_data = input.status == client::TakeStatus::kData;
   if (own_.slot.has_data) {
     own_.times.compute += input.compute;

@@ -5,8 +5,8 @@
 #include "core/overloaded.h"
 #include "core/permutation.h"
 #include "core/sync_strategy.h"
-#include "sim/fleet/collective.h"
-#include "sim/fleet/push_group.h"
+#include "sim/fleet/groups/collective.h"
+#include "sim/fleet/groups/push_group.h"
 
 namespace antdt::fleet {
 namespace {
@@ -23,10 +23,10 @@ Player::Player(Setup setup, const Speeds& speeds)
   servers_.resize(setup_.servers);
   for (std::uint32_t i = 0; i < setup_.workers; ++i) workers_[i].member.worker = {'w', i};
   for (std::uint32_t i = 0; i < setup_.servers; ++i) servers_[i].member.worker = {'s', i};
-  if (on_servers(setup_.machine.spec.sync)) {
-    group_ = std::make_unique<PushGroup>(*this);
-  } else {
+  if (in_collective(setup_.machine.spec.sync)) {
     group_ = std::make_unique<Collective>(*this);
+  } else {
+    group_ = std::make_unique<PushGroup>(*this);
   }
 }
 

@@ -49,25 +49,12 @@ Status can_be_played(const launcher::JobConfig& config) {
         "trainer.sync = \"auto\" is decided when a job is started: name the way that is to be "
         "simulated with --set trainer.sync=…");
   }
-  if (by_name<SyncStrategy>(config.trainer.sync) == SyncStrategy::kHybrid) {
-    return fail(ErrorKind::kUsage,
-                "trainer.sync = \"hybrid\" is not simulated: how many rows a step moves depends on "
-                "the data. Simulate the job with --set trainer.sync=allreduce --set "
-                "roles.server.count=0, or run it");
-  }
-  if (by_name<SyncStrategy>(config.trainer.sync) == SyncStrategy::kGaia) {
-    return fail(
-        ErrorKind::kUsage,
-        "trainer.sync = \"gaia\" is not simulated: how many updates are significant depends "
-        "on what the model learns. Simulate the job with --set trainer.sync=allreduce, or "
-        "run it");
-  }
   return {};
 }
 
-bool on_servers(const launcher::JobConfig& config) {
+bool in_collective(const launcher::JobConfig& config) {
   const auto sync = by_name<SyncStrategy>(config.trainer.sync);
-  return sync && antdt::on_servers(*sync);
+  return sync && antdt::in_collective(*sync);
 }
 
 Result<PlayedJob> play(const FleetJob& job, const fleet::Speeds& speeds,
@@ -84,7 +71,7 @@ Result<PlayedJob> play(const FleetJob& job, const fleet::Speeds& speeds,
   ANTDT_TRY(setup.solution, ctl::make_solution(solution));
   setup.hosts = job.hosts;
   setup.workers = job.config.roles.worker.count;
-  if (on_servers(job.config)) setup.servers = job.config.roles.server.processes();
+  setup.servers = job.config.roles.server.processes();
   setup.seed = job.config.job.seed;
   setup.limit = job.limit;
   setup.costs = job.costs;
@@ -109,11 +96,11 @@ Result<PlayedJob> play(const FleetJob& job, const fleet::Speeds& speeds,
   work.workers = line.workers;
   work.samples = static_cast<double>(report.samples_done);
   work.global_batch = static_cast<double>(job.config.batch.global);
-  if (on_servers(job.config)) {
-    work.step_cost_s = 2 * job.costs.round_trip_s;
-  } else {
+  if (in_collective(job.config)) {
     work.step_cost_s = job.costs.scaled_s(job.costs.exchange_s(line.workers), line.workers);
     work.recorded_cost_scale = job.costs.scaled_s(1, line.workers);
+  } else {
+    work.step_cost_s = 2 * job.costs.round_trip_s;
   }
   line.ideal_seconds = fleet::ideal_seconds(speeds, work);
   line.actions = fleet::applied_actions(played);

@@ -25,7 +25,8 @@ struct FleetJob {
 // Only jobs with a program that speaks the antdt protocol can be simulated.
 [[nodiscard]] Status can_be_played(const launcher::JobConfig& config);
 
-[[nodiscard]] bool on_servers(const launcher::JobConfig& config);
+// Whether its workers are members of a collective.
+[[nodiscard]] bool in_collective(const launcher::JobConfig& config);
 
 struct PlayedJob {
   fleet::Comparison line;  // without speedup_over_none

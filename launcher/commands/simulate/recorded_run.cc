@@ -61,9 +61,18 @@ void rename_workers(std::vector<Entry>& entries, const std::vector<std::uint32_t
   entries = std::move(renamed);
 }
 
-// What was measured under one kind of synchronization says nothing of the costs of another.
+// Whether what a step costs under one of them is what it costs under the other: they differ in who
+// waits for whom, which is simulated.
+bool cost_alike(SyncStrategy one, SyncStrategy other) {
+  if (one == other || (is_shadow(one) && is_shadow(other))) return true;
+  const auto pulls_all = [](SyncStrategy sync) { return !in_collective(sync) && !is_shadow(sync); };
+  return pulls_all(one) && pulls_all(other);
+}
+
 Status check_sync(const launcher::JobConfig& was, const launcher::JobConfig& config) {
-  if (on_servers(was) == on_servers(config)) return {};
+  const auto measured = by_name<SyncStrategy>(was.trainer.sync);
+  const auto wanted = by_name<SyncStrategy>(config.trainer.sync);
+  if (measured && wanted && cost_alike(*measured, *wanted)) return {};
   return fail(ErrorKind::kUsage,
               "the run measured what a step costs with sync = \"{}\", which says nothing of "
               "\"{}\": name a run with --from that trained so, be it a short one",

@@ -15,7 +15,7 @@ namespace {
 // The solutions that act on such a job and are meant to be used (docs/solutions.md).
 std::vector<std::string> solutions_for(const launcher::JobConfig& config) {
   std::vector<std::string> names = {"none", "nd"};
-  if (!on_servers(config)) names.emplace_back("dd");
+  if (in_collective(config)) names.emplace_back("dd");
   if (by_name<SyncStrategy>(config.trainer.sync) == SyncStrategy::kPsBsp) {
     names.emplace_back("backup-workers");
   }

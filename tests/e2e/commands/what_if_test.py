@@ -6,6 +6,7 @@ import json
 import unittest
 
 import shared  # noqa: F401 (finds what follows)
+import jobs
 from harness import needs_trainer
 from hosts import Hosts
 
@@ -41,6 +42,34 @@ per_sample = "1ms"
 [[inject]]
 {slow}
 slowdown = 3.0
+"""
+# Half of a step, and more, is what its messages take.
+TALLY = """
+schema = 1
+[job]
+name = "what-if"
+seed = 5
+[roles.worker]
+count = 4
+command = ["antdt-trainer"]
+[data]
+format = "index"
+records = 9600
+[batch]
+global = 64
+adjust = "size"
+[trainer]
+model = "{model}"
+sync = "{sync}"
+[control]
+solution = "none"
+{more}
+[[inject]]
+workers = ["w0", "w1", "w2"]
+delay = "10ms"
+[[inject]]
+workers = ["w3"]
+delay = "20ms"
 """
 SERVERS = "[roles.server]\ncount = 2\n"
 
@@ -81,7 +110,7 @@ class WhatIf(Hosts):
         """The largest charge for what workers waited."""
         return next(c for c in bill["charges"] if c["part"] == "collective_wait")
 
-    def alternatives(self, run):
+    def alternatives(self, run, within=0.1):
         found = self.json_of("replay", run.dir)
         self.assertEqual(found["what_if"], self.json_of("report", run.dir)["what_if"])
         self.assertEqual(found["job"], run.summary["job"])
@@ -90,7 +119,7 @@ class WhatIf(Hosts):
         self.assertEqual([a["solution"] for a in as_it_was], ["none"])
         # The same decisions at the same speeds take as long as the run did.
         measured = run.summary["training_seconds"]
-        self.assertAlmostEqual(as_it_was[0]["job_seconds"], measured, delta=0.1 * measured)
+        self.assertAlmostEqual(as_it_was[0]["job_seconds"], measured, delta=within * measured)
         return {(a["solution"], *a["without"]): a for a in found["what_if"]}
 
     def test_a_run_says_who_lost_its_time_and_what_would_have_saved_it(self):
@@ -131,6 +160,21 @@ class WhatIf(Hosts):
             refused = self.antdt("simulate", *wrong)
             self.assertEqual(refused.returncode, 2, refused.stdout)
             self.assertIn("--from", refused.stderr)
+
+    def test_what_rows_on_servers_and_messages_between_domains_cost_is_known_from_the_run(self):
+        for sync, model, more in (
+                ("hybrid", "tally3", SERVERS + '[[inject]]\nworkers = ["s0"]\nlatency = "5ms"\n'),
+                ("gaia", "tally", jobs.domains(east=["w0", "w1"], west=["w2", "w3"]) +
+                 '[[inject]]\ndomain = "east"\nto_domain = "west"\nboth_ways = true\nlatency = "10ms"\n')):
+            with self.subTest(sync=sync):
+                run = self.recorded(TALLY.format(sync=sync, model=model, more=more))
+                # What an epoch ends with, and measurements of links, are in no step.
+                found = self.alternatives(run, within=0.2)
+                self.assertEqual(set(found), {("none",), ("nd",), ("dd",), ("none", "w3"), ("nd", "w3")})
+                refused = self.antdt("simulate", "--from", run.dir, "--set", "trainer.sync=ds-sync", "--set",
+                                     "roles.server.count=0", "--set", "trainer.model=tally", "--set", "inject=[]")
+                self.assertEqual(refused.returncode, 2, refused.stdout)
+                self.assertIn('says nothing of "ds-sync"', refused.stderr)
 
     def test_a_job_with_servers_could_have_had_backup_workers(self):
         run = self.recorded(job(places=SERVERS, sync="ps-bsp"))

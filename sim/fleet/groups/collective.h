@@ -1,5 +1,6 @@
-// Workers that train by all-reduce: a step takes as long as its slowest member's own work, and the
-// collective. What all members of a generation know (the step, the records counted) is kept once.
+// Members of a collective: a step takes as long as its slowest member's own work, and what members
+// say to one another and to the servers that may hold their rows. What all members of a generation
+// know (the step, the records counted) is kept once.
 //
 //   joined ──Form, Roster──> ready ──Settle, PhaseStart──> steps ──> the phase's end
 //                                                            │
@@ -10,7 +11,8 @@
 #include <vector>
 
 #include "sim/fleet/player.h"
-#include "sim/fleet/sharing/shared_step.h"
+#include "sim/fleet/groups/row_servers.h"
+#include "sim/fleet/groups/sharing/shared_step.h"
 #include "trainer/worker/step_log.h"
 
 namespace antdt::fleet {
@@ -19,8 +21,8 @@ class Collective final : public Group {
  public:
   explicit Collective(Player& player);
 
-  void hear(Worker& worker, Generation generation, const ctl::job::WorkerMessage& body) override;
-  void joined(Worker& worker) override { join(worker); }
+  void hear(Worker& process, Generation generation, const ctl::job::WorkerMessage& body) override;
+  void joined(Worker& process) override;
   void gone(Worker& worker) override;
   void recorded(Generation generation, Step step) override;
   [[nodiscard]] Step step() const override { return step_; }
@@ -54,6 +56,7 @@ class Collective final : public Group {
   void log_step();
   void write_checkpoint(std::uint64_t number);
   void write_final_model();
+  void write(std::uint64_t number, std::vector<wire::MemberPlace> places);
   void tell_progress(Worker& worker, bool done);
   void after(double seconds, void (Collective::*what)());
   [[nodiscard]] double exchange_s() const;
@@ -67,6 +70,7 @@ class Collective final : public Group {
   std::uint64_t checkpoint_ = 0;
   worker::StepLog log_;
   std::optional<SharedStep> shared_;
+  std::optional<RowServers> rows_;  // none: the members hold the whole model
   MonoTime steps_told_{};
 
   // Of the generation that is settled or forms.
@@ -77,6 +81,7 @@ class Collective final : public Group {
   bool training_ = false;
   bool stops_ = false;  // the members stop together at the end of the step
   bool plan_changed_ = true;
+  bool finishes_ = false;  // the final model is to be written
   std::uint64_t remaining_ = 0, counted_ = 0;
   std::uint64_t checkpoint_ordered_ = 0;
   std::uint64_t turn_ = 0;  // what was scheduled in an earlier turn is void

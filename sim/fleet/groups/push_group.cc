@@ -1,4 +1,4 @@
-#include "sim/fleet/push_group.h"
+#include "sim/fleet/groups/push_group.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,9 @@
-#include "sim/fleet/collective.h"
+#include "sim/fleet/groups/collective.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "core/sync_strategy.h"
 
 namespace antdt::fleet {
 namespace {
@@ -12,14 +15,22 @@ constexpr double kIdleWaitS = 0.02;
 constexpr Duration kProgressEvery = std::chrono::milliseconds(50);
 constexpr Duration kTellSteps = std::chrono::seconds(1);
 
+bool is_server(const Worker& process) { return process.member.worker.role == 's'; }
+
 }  // namespace
 
 Collective::Collective(Player& player) : player_(player) {
   if (player.sharing()) shared_.emplace(player, *player.sharing());
+  if (on_servers(player.spec().sync)) rows_.emplace(player);
 }
 
-void Collective::hear(Worker& worker, Generation generation, const ctl::job::WorkerMessage& body) {
-  std::visit([&](const auto& order) { on(worker, generation, order); }, body);
+void Collective::hear(Worker& process, Generation generation, const ctl::job::WorkerMessage& body) {
+  if (is_server(process)) return rows_->hear(process, generation, body);
+  std::visit([&](const auto& order) { on(process, generation, order); }, body);
+}
+
+void Collective::joined(Worker& process) {
+  is_server(process) ? rows_->joined(process) : join(process);
 }
 
 const char* Collective::activity(const Worker& worker) const {
@@ -98,7 +109,7 @@ void Collective::on(Worker& worker, Generation generation, const wire::Settle& s
     generation_ = generation;
     members_.clear();
     in_phase_ = 0;
-    training_ = stops_ = false;
+    training_ = stops_ = finishes_ = false;
     log_.begin(generation);
   }
   members_.push_back(&worker);
@@ -114,7 +125,7 @@ void Collective::dissolve() {
   if (members_.empty()) return;
   ++turn_;
   if (shared_) shared_->cancel();
-  training_ = false;
+  training_ = finishes_ = false;
   places_.clear();
   for (const Worker* m : members_) places_.push_back({m->member.worker, m->place});
   members_.clear();
@@ -162,6 +173,7 @@ void Collective::on(Worker& worker, Generation, const wire::Plan& plan) {
 
 void Collective::on(Worker&, Generation, const wire::CheckpointOrder& order) {
   checkpoint_ordered_ = std::max(checkpoint_ordered_, order.number);
+  if (finishes_) write_final_model();
 }
 
 void Collective::on(Worker& worker, Generation generation, const wire::PhaseStart& start) {
@@ -322,24 +334,28 @@ void Collective::finish_phase() {
 }
 
 void Collective::write_checkpoint(std::uint64_t number) {
+  std::vector<wire::MemberPlace> places;
+  for (const Worker* m : members_) places.push_back({m->member.worker, m->place});
+  write(number, std::move(places));
+}
+
+// Where rows are on servers, the job daemon orders it like a checkpoint.
+void Collective::write_final_model() {
+  finishes_ = rows_.has_value();
+  if (!rows_) return write(std::max(checkpoint_, checkpoint_ordered_) + 1, {});
+  if (checkpoint_ordered_ > checkpoint_) write(checkpoint_ordered_, {});
+}
+
+void Collective::write(std::uint64_t number, std::vector<wire::MemberPlace> places) {
   checkpoint_ = number;
   wire::CheckpointWritten written;
   written.number = number;
   written.phase = phase_.phase;
   written.step = step_;
   written.directory = "simulated";
-  for (const Worker* m : members_) written.places.push_back({m->member.worker, m->place});
+  written.places = std::move(places);
   player_.say(*members_.front(), std::move(written));
-}
-
-void Collective::write_final_model() {
-  checkpoint_ = std::max(checkpoint_, checkpoint_ordered_) + 1;
-  wire::CheckpointWritten written;
-  written.number = checkpoint_;
-  written.phase = phase_.phase;
-  written.step = step_;
-  written.directory = "simulated";
-  player_.say(*members_.front(), std::move(written));
+  if (rows_) rows_->written(number, step_);
 }
 
 }  // namespace antdt::fleet

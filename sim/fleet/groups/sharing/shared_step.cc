@@ -1,4 +1,4 @@
-#include "sim/fleet/sharing/shared_step.h"
+#include "sim/fleet/groups/sharing/shared_step.h"
 
 #include <algorithm>
 #include <utility>

@@ -25,38 +25,6 @@ bool same_parts(const wire::Plan& a, const wire::Plan& b) {
                     });
 }
 
-// Turns a solution's parts into a plan. A user's own solution may say anything, so this checks that
-// it names exactly the members.
-Result<wire::Plan> plan_from(const AdjustBatch& action, const wire::Plan& now, PlanVersion version,
-                             const BatchRules& rules, const MemoryLimits& memory) {
-  std::map<WorkerId, Share> wanted;
-  for (const Share& s : action.shares) wanted[s.worker] = s;
-  std::vector<WorkerId> ids;
-  std::vector<double> weights;
-  wire::Plan given{version, {}};
-  for (const wire::PlanEntry& entry : now.entries) {
-    const auto found = wanted.find(entry.worker);
-    if (found == wanted.end()) {
-      return fail(ErrorKind::kUsage, "the decision gives {} no part of the batch", entry.worker);
-    }
-    const Share& share = found->second;
-    ids.push_back(entry.worker);
-    weights.push_back(share.samples);
-    if (share.micro_batch != 0)
-      given.entries.push_back({entry.worker, share.micro_batch, share.accumulation});
-  }
-  if (action.shares.size() != ids.size()) {
-    return fail(ErrorKind::kUsage, "the decision names {} workers, the group has {}",
-                action.shares.size(), ids.size());
-  }
-  if (given.entries.size() == ids.size()) {
-    ANTDT_RETURN_IF_ERROR(check_plan(given, memory, rules));
-    return given;
-  }
-  ANTDT_TRY(auto plan, make_plan(version, ids, weights, rules));
-  return within_memory(std::move(plan), memory, rules);
-}
-
 }  // namespace
 
 Controller::Controller(ControllerConfig config, std::unique_ptr<Solution> solution)
@@ -107,7 +75,41 @@ Result<wire::Plan> Controller::plan_for(const std::vector<Monitor::MemberInfo>& 
   std::sort(known.begin(), known.end());
   const double median = known.empty() ? 1 : known[known.size() / 2];
   std::replace(weights.begin(), weights.end(), -1.0, median);
+  weights = by_domain(ids, std::move(weights), rests_);
   ANTDT_TRY(auto plan, make_plan(last_version_.next(), ids, weights, config_.rules));
+  return within_memory(std::move(plan), memory_, config_.rules);
+}
+
+// Turns a solution's parts into a plan. A user's own solution may say anything, so this checks that
+// it names exactly the members. If records are pinned, its parts count within each domain.
+Result<wire::Plan> Controller::plan_from(const AdjustBatch& action) const {
+  const PlanVersion version = last_version_.next();
+  std::map<WorkerId, Share> wanted;
+  for (const Share& s : action.shares) wanted[s.worker] = s;
+  std::vector<WorkerId> ids;
+  std::vector<double> weights;
+  wire::Plan given{version, {}};
+  for (const wire::PlanEntry& entry : plan_.entries) {
+    const auto found = wanted.find(entry.worker);
+    if (found == wanted.end()) {
+      return fail(ErrorKind::kUsage, "the decision gives {} no part of the batch", entry.worker);
+    }
+    const Share& share = found->second;
+    ids.push_back(entry.worker);
+    weights.push_back(share.samples);
+    if (share.micro_batch != 0)
+      given.entries.push_back({entry.worker, share.micro_batch, share.accumulation});
+  }
+  if (action.shares.size() != ids.size()) {
+    return fail(ErrorKind::kUsage, "the decision names {} workers, the group has {}",
+                action.shares.size(), ids.size());
+  }
+  if (given.entries.size() == ids.size() && rests_.empty()) {
+    ANTDT_RETURN_IF_ERROR(check_plan(given, memory_, config_.rules));
+    return given;
+  }
+  weights = by_domain(ids, std::move(weights), rests_);
+  ANTDT_TRY(auto plan, make_plan(version, ids, weights, config_.rules));
   return within_memory(std::move(plan), memory_, config_.rules);
 }
 
@@ -148,6 +150,7 @@ void Controller::on(const GroupFormed& event, MonoTime now, Effects& out) {
             [](const auto& a, const auto& b) { return a.member < b.member; });
   memory_.clear();
   for (const auto& info : members) memory_[info.member.worker] = info.device.max_micro_batch;
+  rests_ = event.rests;
   auto plan = plan_for(members);
   if (!plan) {
     out.push_back(RefuseGroup{plan.error()});
@@ -230,7 +233,29 @@ void Controller::on(const TimePassed& event, MonoTime now, Effects& out) {
   view_.threshold = threshold();
   view_.optimizer = config_.optimizer;
   view_.restart_time = restart_time_ ? restart_time_ : event.startup;
-  if (settled(now) && !solution_->looks_at_visits()) ask(now, out);
+  rests_ = event.rests;
+  if (!settled(now) || keep_domains_together(now, out)) return;
+  if (!solution_->looks_at_visits()) ask(now, out);
+}
+
+// Returns whether it sent a plan.
+bool Controller::keep_domains_together(MonoTime now, Effects& out) {
+  const auto longer = longest_domain(plan_, rests_);
+  if (!longer) return false;
+  AdjustBatch action;
+  action.because_of = longer->worker;
+  for (const wire::PlanEntry& entry : plan_.entries) {
+    action.shares.push_back({entry.worker, share_of(entry)});
+  }
+  const auto plan = plan_from(action);
+  if (!plan || same_parts(*plan, plan_)) return false;
+  consider(
+      action,
+      fmt::format("the workers of {} have {:.0f} % of the records that are left to train, and "
+                  "of each step {:.0f} %: their part follows, so that all domains end together",
+                  longer->domain, 100 * longer->of_rest, 100 * longer->of_plan),
+      now, out);
+  return !settled(now);
 }
 
 void Controller::ask(MonoTime now, Effects& out) {
@@ -302,7 +327,7 @@ Status Controller::check_approved(const std::string& kind, const std::string& ta
                 member->attempt, member->worker);
   }
   if (const auto* batch = std::get_if<AdjustBatch>(&action)) {
-    const auto plan = plan_from(*batch, plan_, last_version_.next(), config_.rules, memory_);
+    const auto plan = plan_from(*batch);
     if (!plan) return tl::unexpected(plan.error());
   }
   return {};
@@ -353,7 +378,7 @@ void Controller::apply(const Action& action, const std::string& reason, MonoTime
     out.push_back(PerformAction{action, reason});
     return;
   }
-  const auto plan = plan_from(*batch, plan_, last_version_.next(), config_.rules, memory_);
+  const auto plan = plan_from(*batch);
   if (!plan) return refuse(action, reason, plan.error().message, now, out);
   if (same_parts(*plan, plan_)) return;
   record(action, reason, ActionOutcome::kApplied, now, out);

@@ -30,6 +30,7 @@
 #include "core/names.h"
 #include "core/result.h"
 #include "core/wire/membership_messages.h"
+#include "ctl/control/domain_parts.h"
 #include "ctl/control/memory_limits.h"
 #include "ctl/control/plan.h"
 #include "ctl/control/solution.h"
@@ -71,6 +72,7 @@ namespace control {
 // goes into Settle, or RefuseGroup.
 struct GroupFormed {
   std::vector<Monitor::MemberInfo> members;
+  DomainRests rests{};
 };
 // Programs that divide their data themselves are to be compared: there is no plan for them, and the
 // solution is not asked.
@@ -95,6 +97,7 @@ struct TimePassed {
   // time that the first workers took from their start until they formed the group
   std::optional<Duration> startup{};
   std::vector<ServerWatch::ServerInfo> servers{};  // the servers that serve
+  DomainRests rests{};                             // of the present group
 };
 // A parameter server reports totals since it began.
 struct ServerMetricsReported {
@@ -202,6 +205,8 @@ class Controller {
   void plan_anew(Effects& out);
   void take(const wire::Plan& plan, Effects& out);
   void put_in_force();
+  [[nodiscard]] bool keep_domains_together(MonoTime now, Effects& out);
+  [[nodiscard]] Result<wire::Plan> plan_from(const AdjustBatch& action) const;
   [[nodiscard]] wire::Plan plan_of_nobody() const;
   void watch_restarts(const std::vector<Monitor::MemberInfo>& members, MonoTime now);
   void count_restarts(MonoTime now);
@@ -218,6 +223,7 @@ class Controller {
   std::map<WorkerId, Attempt> members_;
   std::map<WorkerId, wire::PlanEntry> in_force_;
   MemoryLimits memory_;
+  DomainRests rests_;
   // The states of the diagram. Settling becomes settled at `until`.
   struct AwaitingPlan {
     bool of_new_group;

@@ -47,6 +47,33 @@ shard_server::DomainNumber Members::domain_of(Member member) const {
   return pins.number_of(domain_name_of(member));
 }
 
+// Workers that do not wait for one another train at their own speeds, whatever their parts are.
+DomainRests Members::rests_of(const std::vector<Member>& group) const {
+  const SyncStrategy sync = parts_.config.spec.sync;
+  const bool together = in_collective(sync) || sync == SyncStrategy::kPsBsp;
+  if (!together || !parts_.config.pins.has("train")) return {};
+  const shard_server::Ledger& ledger = parts_.records.ledger();
+  const bool trains =
+      ledger.phase().kind == shard_server::PhaseKind::kTrain && ledger.phase().number > 0;
+  DomainRests rests;
+  for (const Member member : group) {
+    const std::string domain = domain_name_of(member);
+    if (domain.empty()) return {};  // its host is not known yet
+    auto rest = std::ranges::find(rests, domain, &DomainRest::domain);
+    if (rest == rests.end()) {
+      rests.push_back({domain,
+                       {},
+                       trains && !ledger.complete()
+                           ? ledger.left_in(domain_of(member))
+                           : parts_.config.pins.records_of("train", domain)});
+      rest = std::prev(rests.end());
+    }
+    rest->workers.push_back(member.worker);
+  }
+  for (DomainRest& rest : rests) std::ranges::sort(rest.workers);
+  return rests;
+}
+
 Monitor::MemberInfo Members::info_of(Member member, std::string host) const {
   Device device = parts_.devices.of(member, host);
   return {member, std::move(host), std::move(device)};

@@ -38,6 +38,9 @@ class Members {
   // The name of the domain that it is in; "": none.
   [[nodiscard]] std::string domain_name_of(Member member) const;
   [[nodiscard]] Monitor::MemberInfo info_of(Member member, std::string host) const;
+  // What is left to the domains of these members; between two training phases, all that is pinned
+  // to them.
+  [[nodiscard]] DomainRests rests_of(const std::vector<Member>& group) const;
 
  private:
   Parts& parts_;

@@ -29,11 +29,13 @@ std::optional<std::vector<Member>> RingGroup::restored() {
 void RingGroup::recover(Work& work) {
   if (!parts_.membership.settled()) return;
   std::vector<Monitor::MemberInfo> group;
+  std::vector<Member> members;
   for (const ExpectedMember& e : parts_.membership.members()) {
     group.push_back(parts_.members.info_of(e.member, e.host));
     group.back().rank = static_cast<std::uint32_t>(group.size() - 1);
+    members.push_back(e.member);
   }
-  work.then(control::GroupFormed{group});
+  work.then(control::GroupFormed{group, parts_.members.rests_of(members)});
 }
 
 void RingGroup::finish_recovery(Work& work) {
@@ -179,7 +181,7 @@ void RingGroup::on(const membership::SettleGeneration& settled, Work& work) {
   settled_ = true;
   parts_.times.group_formed(to_ledger.members, work.now);
   work.remember({parts_.history.settled(settled, parts_.membership.lineage())});
-  work.then(control::GroupFormed{group});
+  work.then(control::GroupFormed{group, parts_.members.rests_of(to_ledger.members)});
   work.then(SettlePlanned{settled});
 }
 

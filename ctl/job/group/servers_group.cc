@@ -265,7 +265,7 @@ void ServersGroup::deal_again(Work& work) {
     group.push_back(
         parts_.members.info_of(m, w == nullptr ? "" : parts_.members.host_name(w->place.host)));
   }
-  work.then(control::GroupFormed{group});
+  work.then(control::GroupFormed{group, parts_.members.rests_of(workers)});
 }
 
 // ------------------------------------------------------------------------ beginnings

@@ -30,6 +30,7 @@ control::TimePassed Controlling::tick() const {
       life.workers(), [](const WorkerProcess& w) { return w.state == WorkerProcess::kWaiting; });
   if (!busy && !tick.places.empty()) tick.pending_time = Duration::zero();
   tick.startup = parts_.times.startup();
+  tick.rests = parts_.members.rests_of(parts_.group.members());
   if (parts_.config.spec.sync == SyncStrategy::kPsBsp) tick.backups = parts_.servers.backups();
   for (const WorkerProcess& w : life.workers()) {
     if (!w.is_server() || !w.running() || w.leaving()) continue;

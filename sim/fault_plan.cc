@@ -41,7 +41,7 @@ FaultPlan::FaultPlan(World& world, const Options& options, const DrawnJob& job, 
       chances_(options.faults),
       shape_(job.shape),
       calm_(job.calm),
-      slots_(targets.hosts.slots() - job.shape.server_processes()),
+      slots_(targets.hosts.slots()),
       on_(targets) {}
 
 void FaultPlan::begin() {
@@ -312,8 +312,8 @@ void FaultPlan::wish() {
     return daemon->feed_soon(ctl::lifecycle::EvictionRequested{target, "a test", seconds(2)});
   }
   if (which < 75) {
-    const auto count =
-        static_cast<std::uint32_t>(rng_.between(2, std::min(slots_, shape_.global_batch)));
+    const auto count = static_cast<std::uint32_t>(
+        rng_.between(2, std::min(slots_ - shape_.server_processes(), shape_.global_batch)));
     world_.say("operator: resize to {}", count);
     return daemon->feed_soon(ctl::lifecycle::WorkerCountRequested{count, "a test"});
   }
@@ -350,7 +350,12 @@ void FaultPlan::help_domains() {
   if (daemon != nullptr && !on_.daemons.over()) {
     const auto domains = ctl::pinned_domains(daemon->machine()->ledger());
     if (std::ranges::any_of(domains, &ctl::PinnedDomain::waits)) {
-      const std::uint32_t count = std::min(slots_, shape_.global_batch);
+      // There may be more servers than at first.
+      const auto servers = static_cast<std::uint32_t>(std::ranges::count_if(
+          daemon->machine()->lifecycle().workers(), [](const ctl::WorkerProcess& w) {
+            return w.is_server() && w.state != ctl::WorkerProcess::kRemoved;
+          }));
+      const std::uint32_t count = std::min(slots_ - servers, shape_.global_batch);
       world_.say("operator: resize to {}, because a domain waits", count);
       daemon->feed_soon(ctl::lifecycle::WorkerCountRequested{count, "a domain waits"});
     }

@@ -64,7 +64,7 @@ class FaultPlan {
   const Faults chances_;
   const JobShape shape_;
   const std::uint32_t calm_;
-  const std::uint32_t slots_;  // the slots for workers
+  const std::uint32_t slots_;  // of all hosts, for processes
   Targets on_;
   bool over_ = false;
   bool placed_ = false;

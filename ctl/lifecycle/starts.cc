@@ -5,6 +5,13 @@
 #include "ctl/lifecycle/turn.h"
 
 namespace antdt::ctl::lifecycle {
+namespace {
+
+// How long a server whose host is lost waits for it, or for room elsewhere, before a worker gives
+// it its place.
+constexpr double kWaitsForRoomS = 10;
+
+}  // namespace
 
 void Starts::on(const WorkersPlaced& e) {
   for (const PlacedWorker& place : e.workers) {
@@ -66,15 +73,18 @@ void Starts::start_waiting() {
   bool any = false;
   std::uint32_t room = life_.hosts.room_left(life_.workers);  // for workers: servers have theirs
   bool full = false;  // a server that has lost its host found no other, so none will
+  const WorkerProcess* stranded = nullptr;  // the first such one of the present group
   for (WorkerProcess& w : life_.workers) {
     if (!due(w)) continue;
-    if (w.is_server() ? full && life_.hosts.is_homeless(w) : room == 0) continue;
+    const bool homeless = life_.hosts.is_homeless(w);
+    if (homeless ? full : !w.is_server() && room == 0) continue;
     const HostState* host = life_.hosts.choose(w, life_.workers, life_.seconds(),
                                                {ServerPairs(life_).host_of_second(w)});
     if (host == nullptr && !w.moves_in())
       host = life_.hosts.choose(w, life_.workers, life_.seconds());
     if (host == nullptr) {  // it waits until a host has room; `antdt status` shows that
-      full = full || life_.hosts.is_homeless(w);
+      full = full || homeless;
+      if (homeless && !w.apart() && stranded == nullptr) stranded = &w;
       continue;
     }
     w.plan_on(host->host, host->order, life_.seconds());
@@ -82,9 +92,18 @@ void Starts::start_waiting() {
     any = true;
     if (!w.is_server()) --room;
   }
+  if (stranded != nullptr) help(*stranded);
   if (!any) return;
   out_.emplace_back(PersistImage{});
   expect();
+}
+
+void Starts::help(const WorkerProcess& server) {
+  const bool waits_long =
+      !life_.stopping() && life_.seconds() >= server.waits_until_s + kWaitsForRoomS;
+  if (waits_long && ServerPairs(life_).host_of_second(server).empty()) {
+    turn_.wishes.give_place_to(server);
+  }
 }
 
 void Starts::on(const WorkerStartRefused& e) {

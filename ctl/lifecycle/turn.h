@@ -40,6 +40,9 @@ class Starts : public Subject {
   // Ends all processes; then all are started again.
   void stop_gang(const WorkerProcess& cause);
   void restart_gang_if_all_left();
+
+ private:
+  void help(const WorkerProcess& server);
 };
 
 // Processes that end: which class of failure it is, and what follows.
@@ -117,9 +120,13 @@ class Wishes : public Subject {
   void leave_drained_hosts();
   void ask_to_leave(WorkerProcess& worker, const std::string& reason, Duration deadline);
   void left_as_asked(WorkerProcess& worker);
+  // No host has room for this server, without which nobody trains: a worker gives it its place, and
+  // waits for room itself. Not the last worker of the job, nor of a domain.
+  void give_place_to(const WorkerProcess& server);
 
  private:
   void leave_drained(const HostState& host);
+  [[nodiscard]] WorkerProcess* who_gives_place();
 };
 
 // Parameter servers that are moved to another host.

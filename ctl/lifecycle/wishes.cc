@@ -1,6 +1,8 @@
 // Requests of operators and of the controller while a job runs: which process is to leave, which is
 // started again, and how many there are to be.
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "ctl/lifecycle/possible.h"
 #include "ctl/lifecycle/turn.h"
@@ -129,6 +131,39 @@ void Wishes::left_as_asked(WorkerProcess& worker) {
   }
   out_.emplace_back(PersistImage{});
   turn_.starts.expect();
+}
+
+void Wishes::give_place_to(const WorkerProcess& server) {
+  WorkerProcess* const worker = who_gives_place();
+  if (worker == nullptr) return;
+  const std::string reason = fmt::format(
+      "{} has lost its host, and no other host has room for it: {} on {} gives it its "
+      "place, and waits for room",
+      server.place.worker, worker->place.worker, life_.host_name(worker->place.host));
+  if (!worker->stays_away()) worker->after = WorkerProcess::After::kComesBack;
+  ask_to_leave(*worker, reason, life_.spec.stop_grace);
+  out_.emplace_back(WriteNote{"gives-place", reason});
+  out_.emplace_back(PersistImage{});
+}
+
+// The last one that runs; nobody, if somebody is about to leave a host.
+WorkerProcess* Wishes::who_gives_place() {
+  const auto domain_of = [&](const WorkerProcess& w) {
+    return life_.spec.pinned_to.of(w.place.worker, life_.host_name(w.place.host));
+  };
+  std::map<std::string, std::uint32_t> trains;  // by domain; without pins all are in one
+  for (const WorkerProcess& w : life_.workers) {
+    if (!w.running()) continue;
+    if (w.leaving() || w.asked_to_stop()) return nullptr;
+    if (!w.is_server()) ++trains[domain_of(w)];
+  }
+  const auto gives = [&](const WorkerProcess& w) {
+    const HostState* const host = life_.hosts.find(w.place.host);
+    return w.running() && !w.is_server() && host != nullptr && host->takes_processes() &&
+           trains.at(domain_of(w)) > 1;
+  };
+  const auto last = std::find_if(life_.workers.rbegin(), life_.workers.rend(), gives);
+  return last == life_.workers.rend() ? nullptr : &*last;
 }
 
 void Wishes::on(const WorkerCountRequested& e) {

@@ -328,5 +328,64 @@ TEST_F(ServerCountTest, AWorkerThatWaitsDoesNotGetTheRoomOfAServerThatIsStartedA
   EXPECT_EQ(state_of(w(1).worker), "waiting");
 }
 
+// Two servers and four workers; the host b, which is lost, has a server and two of the workers.
+class FullHostsTest : public ServerCountTest {
+ protected:
+  void begin_full(std::uint32_t workers_on_a, const Domains& pinned_to = {}) {
+    JobSpec job = spec();
+    job.budgets = {{"host", 9}};
+    job.servers = 2;
+    job.sync = SyncStrategy::kPsBsp;
+    job.pinned_to = pinned_to;
+    use(job);
+    hosts(1 + workers_on_a);
+    lifecycle::WorkersPlaced placed{{{s(0).worker, "a", 0}, {s(1).worker, "b", 1}}};
+    std::vector<Member> group;
+    for (std::uint32_t i = 0; i < workers_on_a + 1; ++i) {
+      const bool on_a = i < workers_on_a;
+      placed.workers.push_back({w(i).worker, on_a ? "a" : "b", on_a ? 0U : 1U});
+      group.push_back(w(i));
+    }
+    step(placed);
+    for (const PlacedWorker& p : placed.workers) comes_up({p.worker, Attempt{1}});
+    settle(group);
+    step(lifecycle::StepCompleted{Step{1}});
+    EXPECT_THAT(started(step(lifecycle::HostLost{"b", "silent"})), IsEmpty());
+  }
+  Effects later(Duration time) {
+    clock.advance(time);
+    return step(lifecycle::TimePassed{});
+  }
+};
+
+TEST_F(FullHostsTest, AWorkerGivesItsPlaceToAServerThatFindsNoRoomAndComesBackWhenThereIsSome) {
+  begin_full(2);
+  EXPECT_THAT(leaving(later(seconds(9))), IsEmpty()) << "the host may come back";
+  const Effects effects = later(seconds(2));
+  EXPECT_THAT(leaving(effects), ElementsAre("w1"));
+  const auto notes = all<lifecycle::WriteNote>(effects);
+  ASSERT_THAT(notes, SizeIs(1));
+  EXPECT_EQ(notes[0].kind, "gives-place");
+  EXPECT_THAT(notes[0].text, HasSubstr("s1 has lost its host, and no other host has room for it: "
+                                       "w1 on a gives it its place"));
+  EXPECT_THAT(leaving(later(seconds(1))), IsEmpty()) << "one is enough";
+  EXPECT_THAT(started(step(lifecycle::WorkerExited{
+                  w(1), wire::ProcessExited{kExitResumable, 0, "", "", ""}})),
+              ElementsAre("s1"));
+  EXPECT_EQ(state_of(w(1).worker), "waiting");
+  EXPECT_EQ(state_of(w(2).worker), "waiting");
+  EXPECT_THAT(started(step(lifecycle::HostCameUp{host("b", 1, 3)})), ElementsAre("w1", "w2"));
+}
+
+TEST_F(FullHostsTest, TheLastWorkerStays) {
+  begin_full(1);
+  EXPECT_THAT(leaving(later(minutes(1))), IsEmpty());
+}
+
+TEST_F(FullHostsTest, TheLastWorkerOfADomainStays) {
+  begin_full(2, Domains({{"east", {}, {"w0"}}, {"west", {}, {"w1", "w2"}}}));
+  EXPECT_THAT(leaving(later(minutes(1))), IsEmpty());
+}
+
 }  // namespace
 }  // namespace antdt::ctl

@@ -9,7 +9,7 @@ namespace {
 constexpr Duration kLeastKept = std::chrono::seconds(3);
 // A host that has not looked for so long does not look.
 constexpr Duration kLooksWithin = std::chrono::seconds(2);
-// A slow link is measured less often (trainer/loop/hop_timer.h).
+// A slow link is measured less often (trainer/worker/member/hop_timer.h).
 constexpr Duration kHopsKept = std::chrono::seconds(6);
 constexpr double kSecondsPerUs = 1e-6;
 

@@ -33,7 +33,7 @@ constexpr double kSlopeError = 0.15;
 constexpr double kLeastMisfit = 0.08;
 constexpr double kMisfitErrors = 3.0;
 // Below it hops say nothing more; half of that from which on they are measured
-// (trainer/loop/hop_timer.h), because a window is behind.
+// (trainer/worker/member/hop_timer.h), because a window is behind.
 constexpr double kCollectiveShare = 1.0 / 16;
 constexpr double kMicro = 1e-6;
 

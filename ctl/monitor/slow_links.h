@@ -2,7 +2,7 @@
 //
 // A step waits for the slowest link of its collectives, and everybody waits alike, so nobody's
 // waiting says which link it is. But now and then all members measure at the same
-// moment how long a message takes to the next rank and back (trainer/loop/hop_timer.h).
+// moment how long a message takes to the next rank and back (trainer/worker/member/hop_timer.h).
 // A hop is slow whose least time is over twice what the others' take in the mean, and more
 // by 0.2 ms: the least, because a process that had no CPU for a moment makes any link look
 // slow.

@@ -23,6 +23,31 @@ TEST(HopTimer, AMemberThatWaitsWantsItsHopMeasuredNowAndThen) {
   EXPECT_TRUE(timer.wants(at(1200)));
 }
 
+TEST(HopTimer, WhatTakesAsLongAsBeforeIsMeasuredLessAndLessOften) {
+  MonoTime now{std::chrono::hours(1)};
+  HopTimer timer(now);
+  // Returns after how many milliseconds it is measured, which takes so many.
+  const auto measure_next = [&](int took) {
+    const MonoTime since = now;
+    do {
+      now += milliseconds(10);
+      timer.waited(milliseconds(9), now);
+    } while (!timer.wants(now));
+    const auto after = std::chrono::duration_cast<milliseconds>(now - since).count();
+    timer.measured(now, now + milliseconds(took));
+    now += milliseconds(took);
+    return after;
+  };
+  measure_next(100);
+  EXPECT_EQ(measure_next(120), 500);
+  EXPECT_EQ(measure_next(100), 10 * 120);
+  EXPECT_EQ(measure_next(100), 20 * 100);
+  EXPECT_EQ(measure_next(100), 40 * 100);
+  EXPECT_EQ(measure_next(300), 40 * 100);
+  EXPECT_EQ(measure_next(300), 5 * 300) << "it has changed";
+  EXPECT_EQ(measure_next(300), 10 * 300);
+}
+
 TEST(HopTimer, AWaitThatBeginsAfterALongTimeAsksForTheHopTimesAtOnce) {
   const MonoTime start{std::chrono::hours(1)};
   HopTimer timer(start);

@@ -6,8 +6,8 @@
 Each recording is a real run under `none`. From it alone the other variants are predicted: another
 solution, a backup worker, a host fewer. Then each is run really. Emulated devices take real time and
 compute nothing, so a small machine is enough for them. The jobs with real data train DeepFM with 2
-workers: in `real-data` a sample is delayed by 0.2 ms, of which most of its time consists, so that it bears
-some load of the machine; `real-devices` has no delay, needs two processors that nobody else uses, and
+workers: in `real-data`, `rows-on-servers` (hybrid) and `domains` (gaia) a sample is delayed by 0.2 ms, of which most of its
+time consists, so that they bear some load of the machine; `real-devices` has no delay, needs two processors that nobody else uses, and
 only runs if it is named. The goal is that each predicted time of training is within 10 % of the measured
 one; the exit code is 1 if one is not.
 """
@@ -81,6 +81,20 @@ SLOW_WORKER = '[[inject]]\nworkers = ["w3"]\nslowdown = 3.0\n'
 SLOW_HOST = '[[inject]]\nhost = "b"\nslowdown = 3.0\n'
 DELAY = '[[inject]]\nworkers = ["*"]\ndelay_per_sample = "200us"\n'
 SERVERS = "[roles.server]\ncount = 2\n"
+# Of the first two workers; a message takes 20 ms from one to the other.
+DOMAINS = """
+[[domain]]
+name = "east"
+workers = ["w0"]
+[[domain]]
+name = "west"
+workers = ["w1"]
+[[inject]]
+domain = "east"
+to_domain = "west"
+both_ways = true
+latency = "20ms"
+"""
 REAL_DATA = """
 schema = 1
 [job]
@@ -204,17 +218,24 @@ def cases(directory, wanted):
             yield Case("a-host-fewer", both, [*same, ("none without host b", one, ())])
         finally:
             agents.end()
-    if {"real-data", "real-devices"} & set(wanted):
+    if set(REAL) & set(wanted):
         data = directory / "data"
         if not data.exists():
             antdt("data", "synth", "criteo", "--rows", 100000, "--seed", 7, "--out", data)
         delayed = REAL_DATA.format(workers=2, data=data, epochs=1, batch=256, inject=DELAY)
         yield Case("real-data", delayed, [*same, other("nd", delayed)], on_the_fly=True)
+        hybrid = delayed.replace('model = "deepfm"', 'model = "deepfm"\nsync = "hybrid"') + SERVERS
+        yield Case("rows-on-servers", hybrid, [*same, other("nd", hybrid)])
+        gaia = delayed.replace('model = "deepfm"\noptimizer = "adam"',
+                               'model = "deepfm"\nsync = "gaia"\noptimizer = "sgd"') + DOMAINS
+        yield Case("domains", gaia, [*same, other("nd", gaia)])
         bare = REAL_DATA.format(workers=2, data=data, epochs=12, batch=1024, inject="")
         yield Case("real-devices", bare, [*same, other("nd", bare)], on_the_fly=True)
 
 
-USUAL = ["straggler", "two-classes", "servers", "servers-asp", "a-host-fewer", "real-data"]
+USUAL = ["straggler", "two-classes", "servers", "servers-asp", "a-host-fewer", "real-data", "rows-on-servers",
+         "domains"]
+REAL = ["real-data", "rows-on-servers", "domains", "real-devices"]
 NAMES = [*USUAL, "real-devices"]
 
 

@@ -1,6 +1,7 @@
 #include "ctl/job/group/members.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "ctl/job/parts.h"
@@ -56,19 +57,23 @@ DomainRests Members::rests_of(const std::vector<Member>& group) const {
   const bool trains =
       ledger.phase().kind == shard_server::PhaseKind::kTrain && ledger.phase().number > 0;
   DomainRests rests;
+  std::map<shard_server::DomainNumber, std::size_t> places;  // in `rests`
   for (const Member member : group) {
-    const std::string domain = domain_name_of(member);
-    if (domain.empty()) return {};  // its host is not known yet
-    auto rest = std::ranges::find(rests, domain, &DomainRest::domain);
-    if (rest == rests.end()) {
-      rests.push_back({domain,
+    // Of each worker at each tick, so where it is known it is not computed from the hosts.
+    const auto holder = ledger.holders().find(member.worker);
+    const bool known = holder != ledger.holders().end() && holder->second.attempt == member.attempt;
+    const shard_server::DomainNumber domain = known ? holder->second.domain : domain_of(member);
+    if (domain == shard_server::DomainNumber{}) return {};  // its host is not known yet
+    const auto [place, is_new] = places.try_emplace(domain, rests.size());
+    if (is_new) {
+      const std::string name(ledger.domain_name(domain));
+      rests.push_back({name,
                        {},
                        trains && !ledger.complete()
-                           ? ledger.left_in(domain_of(member))
-                           : parts_.config.pins.records_of("train", domain)});
-      rest = std::prev(rests.end());
+                           ? ledger.left_in(domain)
+                           : parts_.config.pins.records_of("train", name)});
     }
-    rest->workers.push_back(member.worker);
+    rests[place->second].workers.push_back(member.worker);
   }
   for (DomainRest& rest : rests) std::ranges::sort(rest.workers);
   return rests;

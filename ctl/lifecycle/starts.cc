@@ -73,7 +73,6 @@ void Starts::start_waiting() {
   bool any = false;
   std::uint32_t room = life_.hosts.room_left(life_.workers);  // for workers: servers have theirs
   bool full = false;  // a server that has lost its host found no other, so none will
-  const WorkerProcess* stranded = nullptr;  // the first such one of the present group
   for (WorkerProcess& w : life_.workers) {
     if (!due(w)) continue;
     const bool homeless = life_.hosts.is_homeless(w);
@@ -84,7 +83,6 @@ void Starts::start_waiting() {
       host = life_.hosts.choose(w, life_.workers, life_.seconds());
     if (host == nullptr) {  // it waits until a host has room; `antdt status` shows that
       full = full || homeless;
-      if (homeless && !w.apart() && stranded == nullptr) stranded = &w;
       continue;
     }
     w.plan_on(host->host, host->order, life_.seconds());
@@ -92,18 +90,23 @@ void Starts::start_waiting() {
     any = true;
     if (!w.is_server()) --room;
   }
-  if (stranded != nullptr) help(*stranded);
+  if (full) help_stranded_server();
   if (!any) return;
   out_.emplace_back(PersistImage{});
   expect();
 }
 
-void Starts::help(const WorkerProcess& server) {
-  const bool waits_long =
-      !life_.stopping() && life_.seconds() >= server.waits_until_s + kWaitsForRoomS;
-  if (waits_long && ServerPairs(life_).host_of_second(server).empty()) {
-    turn_.wishes.give_place_to(server);
-  }
+// One of the present group, without which nobody trains: its second process, if it has one, does
+// not run either.
+void Starts::help_stranded_server() {
+  if (life_.stopping()) return;
+  const auto is_stranded = [this](const WorkerProcess& w) {
+    return life_.hosts.is_homeless(w) && !w.apart() &&
+           life_.seconds() >= w.waits_until_s + kWaitsForRoomS &&
+           ServerPairs(life_).host_of_second(w).empty();
+  };
+  const auto server = std::ranges::find_if(life_.workers, is_stranded);
+  if (server != life_.workers.end()) turn_.wishes.give_place_to(*server);
 }
 
 void Starts::on(const WorkerStartRefused& e) {

@@ -42,7 +42,7 @@ class Starts : public Subject {
   void restart_gang_if_all_left();
 
  private:
-  void help(const WorkerProcess& server);
+  void help_stranded_server();
 };
 
 // Processes that end: which class of failure it is, and what follows.

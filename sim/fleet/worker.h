@@ -72,10 +72,11 @@ struct Worker {
   // Called after a step, or when the plan changes.
   void set_hold(MonoTime now, bool at_once);
   [[nodiscard]] wire::Metrics metrics(Step step, const char* activity, MonoTime now);
+  [[nodiscard]] bool is_server() const { return member.worker.role == 's'; }
   // Another one than that of any other process.
   [[nodiscard]] std::uint32_t pid() const {
     constexpr std::uint32_t kServers = 1'000'000;
-    return (member.worker.role == 's' ? kServers : 0) + member.worker.index + 1;
+    return (is_server() ? kServers : 0) + member.worker.index + 1;
   }
 };
 

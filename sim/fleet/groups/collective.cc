@@ -15,8 +15,6 @@ constexpr double kIdleWaitS = 0.02;
 constexpr Duration kProgressEvery = std::chrono::milliseconds(50);
 constexpr Duration kTellSteps = std::chrono::seconds(1);
 
-bool is_server(const Worker& process) { return process.member.worker.role == 's'; }
-
 }  // namespace
 
 Collective::Collective(Player& player) : player_(player) {
@@ -25,12 +23,12 @@ Collective::Collective(Player& player) : player_(player) {
 }
 
 void Collective::hear(Worker& process, Generation generation, const ctl::job::WorkerMessage& body) {
-  if (is_server(process)) return rows_->hear(process, generation, body);
+  if (process.is_server()) return rows_->hear(process, generation, body);
   std::visit([&](const auto& order) { on(process, generation, order); }, body);
 }
 
 void Collective::joined(Worker& process) {
-  is_server(process) ? rows_->joined(process) : join(process);
+  process.is_server() ? rows_->joined(process) : join(process);
 }
 
 const char* Collective::activity(const Worker& worker) const {

@@ -45,7 +45,7 @@ void PushGroup::join(Worker& process) {
   process.in_group = false;
   wire::Join join;
   join.pid = process.pid();
-  if (process.member.worker.role == 's') {
+  if (process.is_server()) {
     join.collective = false;
     join.endpoint = to_string(process.member.worker);
     return player_.say(process, std::move(join));
@@ -118,7 +118,7 @@ void PushGroup::on(Worker& worker, Generation generation, const wire::Abort&) {
 }
 
 void PushGroup::on(Worker& process, Generation, const wire::Leave& leave) {
-  const bool server = process.member.worker.role == 's';
+  const bool server = process.is_server();
   const auto found = pushers_.find(process.member.worker);
   const bool computes = !server && found != pushers_.end() && found->second.trains &&
                         found->second.at != At::kIdle && found->second.at != At::kNowhere;

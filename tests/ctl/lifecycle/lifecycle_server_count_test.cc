@@ -331,10 +331,12 @@ TEST_F(ServerCountTest, AWorkerThatWaitsDoesNotGetTheRoomOfAServerThatIsStartedA
 // Two servers and four workers; the host b, which is lost, has a server and two of the workers.
 class FullHostsTest : public ServerCountTest {
  protected:
-  void begin_full(std::uint32_t workers_on_a, const Domains& pinned_to = {}) {
+  void begin_full(std::uint32_t workers_on_a, const Domains& pinned_to = {},
+                  std::uint32_t replicas = 1) {
     JobSpec job = spec();
     job.budgets = {{"host", 9}};
-    job.servers = 2;
+    job.servers = 2 / replicas;
+    job.server_replicas = replicas;
     job.sync = SyncStrategy::kPsBsp;
     job.pinned_to = pinned_to;
     use(job);
@@ -384,6 +386,12 @@ TEST_F(FullHostsTest, TheLastWorkerStays) {
 
 TEST_F(FullHostsTest, TheLastWorkerOfADomainStays) {
   begin_full(2, Domains({{"east", {}, {"w0"}}, {"west", {}, {"w1", "w2"}}}));
+  EXPECT_THAT(leaving(later(minutes(1))), IsEmpty());
+}
+
+TEST_F(FullHostsTest, NobodyGivesItsPlaceToABackup) {
+  begin_full(2, {}, 2);
+  EXPECT_EQ(state_of(s(1).worker), "waiting");
   EXPECT_THAT(leaving(later(minutes(1))), IsEmpty());
 }
 

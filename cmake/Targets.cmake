@@ -23,6 +23,11 @@ endif()
 if(ANTDT_WERROR)
   target_compile_options(antdt_options INTERFACE -Werror)
 endif()
+# GCC looks for what it may free from 128 MiB on, at each doubling, and finds little: without that a
+# file of a unity build takes an eighth less of a processor's time and a quarter more memory.
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1048576>)
+endif()
 target_include_directories(antdt_options INTERFACE ${CMAKE_SOURCE_DIR})
 # Objects do not say in which folder the sources lay: two checkouts build the same bytes, and ccache
 # serves one with what it compiled for the other.
@@ -99,6 +104,9 @@ function(antdt_program name)
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE antdt_options ${arg_LIBS})
   antdt_use_precompiled(${name} ${arg_HEADERS})
+  if(arg_HEADERS STREQUAL torch_headers AND TARGET antdt_torch_headers)  # what is precompiled is the same everywhere
+    target_compile_options(${name} PRIVATE -fPIC -fvisibility=hidden -fvisibility-inlines-hidden $<$<CONFIG:Release>:-O2>)
+  endif()
 endfunction()
 
 add_custom_target(antdt_unit_tests)

@@ -8,7 +8,7 @@ function(antdt_install_program name component)
     install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${component})
   endif()
 endfunction()
-foreach(program antdt antdtd antdt-jobd antdt-server antdt-shim)
+foreach(program antdt antdtd antdt-instrument antdt-jobd antdt-server antdt-shim)
   antdt_install_program(${program} antdt)
 endforeach()
 foreach(program antdt-trainer antdt-bench-allreduce)
@@ -17,7 +17,7 @@ endforeach()
 
 # In a wheel (scripts/wheel) the libraries that these need lie beside them. An old-style run path
 # counts for the libraries of those libraries, too. What is installed otherwise has none.
-foreach(program antdt antdtd antdt-jobd antdt-server antdt-shim)
+foreach(program antdt antdtd antdt-instrument antdt-jobd antdt-server antdt-shim)
   if(TARGET ${program})
     set_property(TARGET ${program} APPEND PROPERTY BUILD_RPATH "$ORIGIN/../lib")
     target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
@@ -152,7 +152,7 @@ endif()
 
 # Builds what is installed and nothing else.
 add_custom_target(antdt_installed)
-foreach(target antdt antdtd antdt-jobd antdt-server antdt-shim antdt-trainer antdt-bench-allreduce
+foreach(target antdt antdtd antdt-instrument antdt-jobd antdt-server antdt-shim antdt-trainer antdt-bench-allreduce
     antdt_shared antdt_kit_shared antdt_completion antdt_man)
   if(TARGET ${target})
     add_dependencies(antdt_installed ${target})

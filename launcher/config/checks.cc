@@ -379,7 +379,7 @@ class Checker {
                        c_.data.format));
     unless(t.model != "xdeepfm" || !t.cin_layers.empty(), {"trainer.cin_layers"},
            "is empty: 'xdeepfm' needs one layer at least");
-    if (t.model == "tally" || t.model == "tally3" || t.model == "emulated") tally();
+    if (is_instrument(t.model)) tally();
     if (on_servers()) model_on_servers();
   }
 

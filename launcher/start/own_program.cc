@@ -10,14 +10,32 @@ namespace antdt::launcher {
 
 namespace {
 
+constexpr const char* kTrainer = "antdt-trainer";
+constexpr const char* kInstrument = "antdt-instrument";
+
 bool is_trainer(const JobConfig& config) {
   const std::vector<std::string>& command = config.roles.worker.command;
-  if (command.empty()) return false;
-  const std::string& program = command.front();
-  return program.substr(program.rfind('/') + 1) == "antdt-trainer";
+  return !command.empty() && is_built_in(command.front());
 }
 
 }  // namespace
+
+bool is_instrument(const std::string& model) {
+  return model == "tally" || model == "tally3" || model == "emulated";
+}
+
+bool is_built_in(const std::string& program) {
+  const std::string name = program.substr(program.rfind('/') + 1);
+  return name == kTrainer || name == kInstrument;
+}
+
+void choose_built_in(JobConfig& config) {
+  std::vector<std::string>& command = config.roles.worker.command;
+  if (!speaks(config.roles.worker.protocol, Protocol::kAntdt) || command.empty()) return;
+  if (command.front() == kTrainer && is_instrument(config.trainer.model)) {
+    command.front() = kInstrument;
+  }
+}
 
 bool may_have_own_names(const JobConfig& config) {
   return speaks(config.roles.worker.protocol, Protocol::kAntdt) && !is_trainer(config);

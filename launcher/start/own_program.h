@@ -9,7 +9,16 @@
 
 namespace antdt::launcher {
 
-// Whether the workers' program speaks the worker protocol and is not antdt-trainer.
+// A model that is no module of LibTorch: tally, tally3 or emulated.
+[[nodiscard]] bool is_instrument(const std::string& model);
+// Whether a program of this name, with its folder or without, is built in: antdt-trainer, or
+// antdt-instrument, which has the instruments alone.
+[[nodiscard]] bool is_built_in(const std::string& program);
+// Writes antdt-instrument where the workers are antdt-trainer and the model is an instrument: it
+// does without LibTorch, which takes a second of a processor to be loaded. A path stays as it is.
+void choose_built_in(JobConfig& config);
+
+// Whether the workers' program speaks the worker protocol and is not built in.
 [[nodiscard]] bool may_have_own_names(const JobConfig& config);
 
 struct NameProblem {

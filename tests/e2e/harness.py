@@ -20,6 +20,12 @@ BIN = pathlib.Path(os.environ.get("ANTDT_BIN", SOURCE / "build" / "bin"))
 ANTDT = str(BIN / "antdt")
 ARCHIVES = pathlib.Path(os.environ.get("ANTDT_TEST_DATA", SOURCE.parent / "shared" / "data"))
 HAS_TRAINER = (BIN / "antdt-trainer").exists()
+BUILT_IN = ("antdt-trainer", "antdt-instrument")  # the programs of workers
+
+
+def is_built_in(command):
+    """Whether this command line is of a worker that came with AntDT."""
+    return command.split(" ", 1)[0].rsplit("/", 1)[-1] in BUILT_IN
 
 
 def await_true(condition, seconds, what):

@@ -7,7 +7,7 @@ import signal
 
 import slices
 import tally
-from harness import await_true, processes_of, stat_of
+from harness import BUILT_IN, await_true, processes_of, stat_of
 
 KILLS = int(os.environ.get("ANTDT_KILLS", "8"))  # under each of them
 SEED = int(os.environ.get("ANTDT_KILL_SEED", "0")) or random.randrange(1, 1 << 30)
@@ -72,11 +72,11 @@ class ServersTest(tally.TallyTest):
         print(f"{what}: seed {SEED} (ANTDT_KILL_SEED), {KILLS} kills", flush=True)
         rng = random.Random(SEED)
         process, run_dir = self.start_job(job)
-        weights = {"antdt-trainer": 5, "antdt-server": 3, "antdt-jobd": 2, "stop": 1}
+        weights = {BUILT_IN: 5, "antdt-server": 3, "antdt-jobd": 2, "stop": 1}
         faults = rng.choices(list(weights), weights.values(), k=KILLS)
         for fault, _ in zip(faults, self.moments(process, run_dir, rng, KILLS, samples)):
             if fault == "stop":
-                self.kill_one_of("antdt-trainer", rng, signal.SIGSTOP)
+                self.kill_one_of(BUILT_IN, rng, signal.SIGSTOP)
             else:
                 self.kill_one_of(fault, rng)
         summary = self.finish(process, run_dir, timeout=400)

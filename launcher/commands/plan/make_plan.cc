@@ -14,6 +14,7 @@
 #include "launcher/commands/simulate/short_run.h"
 #include "launcher/config/rules/pin_checks.h"
 #include "launcher/plan/drilled_link.h"
+#include "launcher/start/own_program.h"
 
 namespace antdt::cli {
 namespace {
@@ -193,7 +194,7 @@ std::string why_not_planned(const launcher::JobConfig& config) {
   const launcher::RoleSection& worker = config.roles.worker;
   const std::string program =
       worker.command.empty() ? "" : std::filesystem::path(worker.command.front()).filename();
-  if (!speaks(worker.protocol, Protocol::kAntdt) || program != "antdt-trainer") {
+  if (!speaks(worker.protocol, Protocol::kAntdt) || !launcher::is_built_in(program)) {
     return fmt::format(
         "a plan tries ways of synchronisation with antdt-trainer, and the workers of this job run "
         "{}: name a run of it with antdt plan --from RUN, which tells what that run's own way "

@@ -17,6 +17,7 @@
 #include "launcher/config/cluster.h"
 #include "launcher/config/rules/pin_checks.h"
 #include "launcher/start/own_devices.h"
+#include "launcher/start/own_program.h"
 #include "launcher/start/paths.h"
 #include "trainer/data/dataset.h"
 
@@ -62,6 +63,7 @@ Status find_program_of(const char* role, launcher::RoleSection& section,
 // Programs on other hosts can only be found by their agents.
 Status find_programs_of(launcher::JobConfig& config) {
   ANTDT_RETURN_IF_ERROR(find_own_programs(config));
+  launcher::choose_built_in(config);
   if (!config.cluster.hosts.empty()) return {};
   ANTDT_RETURN_IF_ERROR(find_program_of("worker", config.roles.worker, config.job.directory));
   if (config.roles.server.count == 0) return {};

@@ -212,8 +212,7 @@ class SyncChecker {
   void shadow() {
     if (!is_shadow_job()) return;
     const TrainerSection& t = c_.trainer;
-    const bool counts = t.model == "tally" || t.model == "tally3" || t.model == "emulated";
-    unless(!counts, {"trainer.model"},
+    unless(!is_instrument(t.model), {"trainer.model"},
            fmt::format("'{}' has no dense parameters that a worker could keep: use trainer.sync = "
                        "\"ps-asp\"",
                        t.model));

@@ -43,7 +43,7 @@ class Systemd(EndToEnd):
         uid = int(machine.run("id", "-u", ALICE))
         job = self.start_job()
         job.await_more(1)
-        workers = machine.named("antdt-trainer")
+        workers = machine.named("antdt-instrument")
         self.assertEqual(len(workers), 2)
         self.assertEqual(int(status_of(agent)["CapEff"], 16), CAPABILITIES)
         self.assertEqual(status_of(agent)["NoNewPrivs"], "1")
@@ -67,7 +67,7 @@ class Systemd(EndToEnd):
         job.await_more(1000)
         machine.systemctl("stop", "antdtd")
         self.assertEqual(machine.of_unit("ActiveState"), "inactive", machine.journal())
-        self.assertEqual(machine.named("antdt-trainer"), workers, "they outlive their agent")
+        self.assertEqual(machine.named("antdt-instrument"), workers, "they outlive their agent")
         self.shorten_the_watchdog()
         machine.systemctl("start", "antdtd")
         fourth = await_agent(machine, other_than=third)
@@ -76,7 +76,7 @@ class Systemd(EndToEnd):
         await_agent(machine, other_than=fourth)
         self.assertEqual(machine.of_unit("NRestarts"), "1", machine.journal())
         job.await_more(1000)
-        self.assertEqual(machine.named("antdt-trainer"), workers, "nobody was started again")
+        self.assertEqual(machine.named("antdt-instrument"), workers, "nobody was started again")
         summary = job.finish()
         self.assertEqual((summary["state"], summary["failures"]), ("done", []))
         self.assertEqual(set(tally.counts(job.run_dir)), {float(EPOCHS)})
@@ -85,7 +85,7 @@ class Systemd(EndToEnd):
             self.assertEqual(path.lstat().st_uid, uid, path)
         machine.systemctl("stop", "antdtd")
         await_true(lambda: not any(machine.named(name) for name in (
-            "antdtd", "antdt-shim", "antdt-jobd", "antdt-trainer")), 20, "nothing of it is left")
+            "antdtd", "antdt-shim", "antdt-jobd", "antdt-instrument")), 20, "nothing of it is left")
 
     def test_an_agent_that_waits_for_a_disk_is_not_killed(self):
         for program in ("mkfs.ext4", "fsfreeze", "losetup"):
@@ -104,7 +104,7 @@ mount -o loop state.ext4 .{STATE}
         agent = await_agent(machine)
         job = self.start_job()
         job.await_more(1)
-        workers = machine.named("antdt-trainer")
+        workers = machine.named("antdt-instrument")
         machine.run("fsfreeze", "--freeze", STATE)
         self.addCleanup(lambda: machine.run("fsfreeze", "--unfreeze", STATE, check=False))
 
@@ -118,7 +118,7 @@ mount -o loop state.ext4 .{STATE}
         machine.run("fsfreeze", "--unfreeze", STATE)
         await_true(lambda: machine.of_unit("StatusText") == "1 jobs, 2 processes", 20, "its loop goes on")
         self.assertEqual(await_agent(machine), agent)
-        self.assertEqual(machine.named("antdt-trainer"), workers)
+        self.assertEqual(machine.named("antdt-instrument"), workers)
         summary = job.finish()
         self.assertEqual((summary["state"], summary["failures"]), ("done", []))
         self.assertEqual(set(tally.counts(job.run_dir)), {float(EPOCHS)})

@@ -84,7 +84,7 @@ class BenchStragglers(EndToEnd):
             [ANTDT, "bench", "stragglers", "--quick", "--only", "none", "--solutions", "none",
              "--out", str(out)], env=self.env, cwd=self.dir, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
-        await_true(lambda: any("antdt-trainer" in command for _, command in
+        await_true(lambda: any("antdt-instrument" in command for _, command in
                                processes_of(str(self.runtime))), 60, "its job runs")
         bench.send_signal(signal.SIGTERM)
         bench.communicate(timeout=120)

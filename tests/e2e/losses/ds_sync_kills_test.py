@@ -7,7 +7,7 @@ import unittest
 
 import shared  # noqa: F401 (finds what follows)
 import tally
-from harness import needs_trainer
+from harness import is_built_in, needs_trainer
 from kills import EPOCHS, Kills
 
 
@@ -22,9 +22,7 @@ class KillsWhileReplicasDiffer(Kills):
                                                 batch=96, delay="25ms", extra=extra,
                                                 sync="ds-sync"))
 
-    @staticmethod
-    def is_worker(command):
-        return command.split(" ", 1)[0].endswith("antdt-trainer")
+    is_worker = staticmethod(is_built_in)
 
     def test_random_kills_of_everything_lose_nothing(self):
         self.check_random_kills()

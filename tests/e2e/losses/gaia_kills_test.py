@@ -8,7 +8,7 @@ import unittest
 import shared  # noqa: F401 (finds what follows)
 import jobs
 import tally
-from harness import needs_trainer, processes_of
+from harness import is_built_in, needs_trainer, processes_of
 from kills import EPOCHS, Kills
 
 DOMAINS = jobs.domains("hosts", east=["hosta"], west=["hostb"])
@@ -25,9 +25,7 @@ class KillsWhileDomainsDiffer(Kills):
             workers=4, records=self.records, epochs=EPOCHS, batch=96, delay="25ms",
             extra="gaia = { whole_every = 20 }\n" + DOMAINS + extra, sync="gaia"))
 
-    @staticmethod
-    def is_worker(command):
-        return command.split(" ", 1)[0].endswith("antdt-trainer")
+    is_worker = staticmethod(is_built_in)
 
     def strike(self, kind, run_dir):
         if kind != "domain":

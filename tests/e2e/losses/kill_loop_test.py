@@ -5,7 +5,7 @@ import unittest
 
 import shared  # noqa: F401 (finds what follows)
 import tally
-from harness import needs_trainer
+from harness import is_built_in, needs_trainer
 from kills import DELAY, EPOCHS, Kills
 
 
@@ -15,9 +15,7 @@ class KillLoop(Kills):
         return self.write("job.toml", tally.job(records=self.records, epochs=EPOCHS, batch=256,
                                                 delay=DELAY, extra=extra))
 
-    @staticmethod
-    def is_worker(command):
-        return command.split(" ", 1)[0].endswith("antdt-trainer")
+    is_worker = staticmethod(is_built_in)
 
     def test_random_kills_of_everything_lose_nothing(self):
         self.check_random_kills()

@@ -7,7 +7,7 @@ import unittest
 
 import shared  # noqa: F401 (finds what follows)
 import tally
-from harness import needs_trainer
+from harness import is_built_in, needs_trainer
 from kills import EPOCHS, RECORDS, Kills
 
 SHARE = "[control]\nsolution = \"none\"\nshare_steps = true\n"
@@ -68,9 +68,7 @@ class KillsWhileStepsAreShared(Kills):
         return self.write("job.toml", tally.job(records=self.records, epochs=EPOCHS, batch=256,
                                                 extra=SHARE + extra + SLOW))
 
-    @staticmethod
-    def is_worker(command):
-        return command.split(" ", 1)[0].endswith("antdt-trainer")
+    is_worker = staticmethod(is_built_in)
 
     def test_random_kills_of_everything_lose_nothing(self):
         summary = self.check_random_kills()

@@ -85,7 +85,7 @@ class Packages(EndToEnd):
             workers=2, records=RECORDS, epochs=EPOCHS, delay="20ms",
             extra='[cluster]\nhosts = ["127.0.0.1:7700"]\n'))
         job.await_more(1)
-        workers, daemons = machine.named("antdt-trainer"), machine.named("antdt-jobd")
+        workers, daemons = machine.named("antdt-instrument"), machine.named("antdt-jobd")
         self.assertEqual((len(workers), len(daemons)), (2, 1))
 
         out = pathlib.Path(self.scratch.name)
@@ -94,7 +94,7 @@ class Packages(EndToEnd):
         self.assertEqual(machine.run("dpkg-query", "-W", "-f", "${Version}", "antdt"), HIGHER, said)
         self.assertNotIn("(deleted)", pathlib.Path(f"/proc/{new}/exe").readlink().as_posix())
         job.await_more(1000)
-        self.assertEqual(machine.named("antdt-trainer"), workers, "the same processes go on")
+        self.assertEqual(machine.named("antdt-instrument"), workers, "the same processes go on")
         self.assertEqual(machine.named("antdt-jobd"), daemons)
         for worker in workers:
             self.assertIn("(deleted)", pathlib.Path(f"/proc/{worker}/exe").readlink().as_posix())
@@ -137,9 +137,9 @@ class Packages(EndToEnd):
         job.await_more(1)
         said = self.apt("remove", "antdt", "antdt-trainer")
         self.assertIn("processes of jobs run on this host", said)
-        workers = machine.named("antdt-trainer")
+        workers = machine.named("antdt-instrument")
         self.assertEqual(len(workers), 2, "a removal ends none")
-        await_true(lambda: not machine.named("antdt-trainer"), 60, "the orphan timeout is over")
+        await_true(lambda: not machine.named("antdt-instrument"), 60, "the orphan timeout is over")
 
     def test_a_detached_job_outlives_its_session_where_lingering_is_on(self):
         # The processes of a job start one another again until they are killed, so the time until
@@ -158,7 +158,7 @@ class Packages(EndToEnd):
         said = detach("in-session")
         self.assertIn(f"loginctl enable-linger {ALICE}", said)
         self.await_no_session()
-        for name in ("antdt-trainer", "antdt-shim", "antdt-jobd", "antdtd"):
+        for name in ("antdt-instrument", "antdt-shim", "antdt-jobd", "antdtd"):
             self.assertEqual(machine.named(name), set(), "the session ended its processes")
         summary = home / "in-session/summary.json"  # its job daemon may have had the time to write it
         self.assertNotEqual(summary.exists() and json.loads(summary.read_text())["state"], "done")
@@ -167,7 +167,7 @@ class Packages(EndToEnd):
         said = detach("lingering")
         unit = re.search(r"systemctl --user status (antdt-\S+\.scope)", said)
         self.assertTrue(unit, said)
-        workers = await_true(lambda: machine.named("antdt-trainer"), 30, "it trains")
+        workers = await_true(lambda: machine.named("antdt-instrument"), 30, "it trains")
         for pid in [*workers, *machine.named("antdt-jobd"), *machine.named("antdtd")]:
             self.assertIn(unit.group(1), pathlib.Path(f"/proc/{pid}/cgroup").read_text())
         self.await_no_session()

@@ -7,7 +7,7 @@ import unittest
 import shared  # noqa: F401 (finds what follows)
 import slices
 import tally
-from harness import needs_trainer
+from harness import BUILT_IN, needs_trainer
 from server_jobs import BUDGETS, SEED, ServersTest, job
 
 RECORDS = 12000
@@ -70,7 +70,7 @@ class BackupWorkers(ServersTest):
         process, run_dir = self.start_job(self.write(
             "job.toml", with_backup(extra=BUDGETS, records=3 * RECORDS, delivery=delivery)))
         for _ in self.moments(process, run_dir, rng, 4, 3 * RECORDS):
-            for program in rng.sample(["antdt-trainer", "antdt-server", "antdt-jobd"], 2):
+            for program in rng.sample([BUILT_IN, "antdt-server", "antdt-jobd"], 2):
                 self.kill_one_of(program, rng)
         summary = self.finish(process, run_dir, timeout=300)
         self.assertGreater(summary["pushes"]["late"], 0)

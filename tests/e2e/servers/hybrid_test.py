@@ -9,7 +9,7 @@ import shared  # noqa: F401 (finds what follows)
 import jobs
 import slices
 import tally
-from harness import needs_trainer
+from harness import BUILT_IN, needs_trainer
 from server_jobs import BUDGETS, KILLS, SEED, ServersTest, job as server_job
 
 ROWS = 12000
@@ -42,7 +42,7 @@ class HybridTally(HybridTest):
         process, run_dir = self.start_job(self.tally_job(workers=3, servers=2, delay="20ms",
                                                          extra=BUDGETS))
         self.await_training(run_dir, samples=1500)
-        self.kill_one_of("antdt-trainer", random.Random(1))
+        self.kill_one_of(BUILT_IN, random.Random(1))
         summary = self.finish(process, run_dir)
         self.assertEqual(summary["lineages"], 1, "nobody went back")
         self.assert_both_parts(run_dir, summary, RECORDS, 2)
@@ -79,7 +79,7 @@ class HybridTally(HybridTest):
                               s["samples_done"] >= b + 300, 120, "training goes on")
             if process.poll() is not None:
                 break
-            self.kill_one_of(rng.choice(["antdt-trainer", "antdt-server", "antdt-jobd"]), rng)
+            self.kill_one_of(rng.choice([BUILT_IN, "antdt-server", "antdt-jobd"]), rng)
         summary = self.finish(process, run_dir)
         with self.subTest(seed=SEED):
             self.assert_both_parts(run_dir, summary, RECORDS, 3)

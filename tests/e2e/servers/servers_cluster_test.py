@@ -9,7 +9,7 @@ import unittest
 
 import shared  # noqa: F401 (finds what follows)
 import server_jobs
-from harness import needs_trainer
+from harness import BUILT_IN, needs_trainer
 from hosts import Hosts
 from server_jobs import BUDGETS, job
 
@@ -108,8 +108,8 @@ class ServersOfSeveralHosts(server_jobs.ServersTest, Hosts):
         rng = random.Random(SEED)
         process, run_dir = self.start_job(self.job(sync=sync, delay="25ms", extra=BUDGETS))
         # At least one of each kind is killed.
-        programs = ["antdt-server", "antdt-trainer"]
-        programs += rng.choices(["antdt-trainer", "antdt-server", "antdt-jobd"], [4, 3, 2],
+        programs = ["antdt-server", BUILT_IN]
+        programs += rng.choices([BUILT_IN, "antdt-server", "antdt-jobd"], [4, 3, 2],
                                 k=KILLS - len(programs))
         for program, _ in zip(programs, self.moments(process, run_dir, rng, KILLS, 2 * RECORDS)):
             self.kill_one_of(program, rng)

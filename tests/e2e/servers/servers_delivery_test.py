@@ -9,7 +9,7 @@ import unittest
 import shared  # noqa: F401 (finds what follows)
 import slices
 import tally
-from harness import needs_trainer
+from harness import BUILT_IN, needs_trainer
 from server_jobs import BUDGETS, ServersTest, job, newest_names
 
 RECORDS = 20000
@@ -60,7 +60,7 @@ class ServersDelivery(ServersTest):
             self.write(f"{delivery}.toml", promising(delivery, "ps-asp", 2 * RECORDS)))
         for _ in self.moments(process, run_dir, rng, kills, 2 * RECORDS):
             self.kill_one_of(rng.choice(
-                ["antdt-server", "antdt-server", "antdt-trainer", "antdt-jobd"]), rng)
+                ["antdt-server", "antdt-server", BUILT_IN, "antdt-jobd"]), rng)
         summary = self.finish(process, run_dir, timeout=400)
         self.assert_promise(delivery, summary, run_dir, 2 * RECORDS)
         self.assert_nothing_left()

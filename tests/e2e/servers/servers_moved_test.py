@@ -6,7 +6,7 @@ import unittest
 
 import shared  # noqa: F401 (finds what follows)
 import server_jobs
-from harness import needs_trainer
+from harness import BUILT_IN, needs_trainer
 from hosts import Hosts
 from server_jobs import BUDGETS, job
 
@@ -53,7 +53,7 @@ class Moved(server_jobs.ServersTest, Hosts):
         self.assertEqual((summary["lineages"], summary["generations"]), (1, 1),
                          "nobody went back, and no worker noticed")
         self.assert_exact_on_servers(summary, run_dir, records, 2)
-        self.assertEqual(self.pids("antdt-server") + self.pids("antdt-trainer"), [])
+        self.assertEqual(self.pids("antdt-server") + self.pids(BUILT_IN), [])
         return summary
 
     def evict(self, run_dir, server):

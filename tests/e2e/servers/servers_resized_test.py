@@ -7,7 +7,7 @@ import unittest
 
 import shared  # noqa: F401 (finds what follows)
 import server_jobs
-from harness import await_true, needs_trainer
+from harness import BUILT_IN, await_true, needs_trainer
 from server_jobs import BUDGETS, SEED, job
 
 RECORDS = 30000
@@ -108,7 +108,7 @@ class Resized(server_jobs.ServersTest):
                 return self.resize(run_dir, count, "--no-wait").returncode == 0
             await_true(asked, 60, f"{count} servers are asked for")
             time.sleep(rng.uniform(0, 0.3))  # the fault's time, not a wait for anything
-            for program in rng.sample(["antdt-server", "antdt-jobd", "antdt-trainer"], 2):
+            for program in rng.sample(["antdt-server", "antdt-jobd", BUILT_IN], 2):
                 self.kill_one_of(program, rng)
             self.await_status(run_dir, lambda s, n=count: s["servers_count"] == n
                               and "servers_wanted" not in s, 90, f"{count} servers")

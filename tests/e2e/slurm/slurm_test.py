@@ -7,7 +7,7 @@ import unittest
 
 import shared  # noqa: F401 (finds what follows)
 import cluster
-from harness import await_true
+from harness import await_true, is_built_in
 from slurm_case import SlurmCase, run_inside
 
 KEY = re.compile(rb"^[0-9a-zA-Z.\-:+=^!/*?&<>()\[\]{}@%$#]{40}$")  # in Z85
@@ -15,8 +15,7 @@ KEY = re.compile(rb"^[0-9a-zA-Z.\-:+=^!/*?&<>()\[\]{}@%$#]{40}$")  # in Z85
 
 class Batch(SlurmCase):
     def workers(self, node):
-        return [pid for pid, command in node.processes()
-                if command.split()[:1] and command.split()[0].endswith("/antdt-trainer")]
+        return [pid for pid, command in node.processes() if is_built_in(command)]
 
     def assert_in_slurms_cgroup(self, job, node):
         if self.cluster.freezer is None:

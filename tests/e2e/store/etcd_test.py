@@ -8,7 +8,7 @@ import unittest
 import shared  # noqa: F401 (finds what follows)
 import tally
 from etcd import Certificates, Etcd, keys_of, needs_etcd
-from harness import await_true, needs_trainer, processes_of
+from harness import await_true, is_built_in, needs_trainer, processes_of
 from kills import DELAY, Kills
 
 RECORDS, EPOCHS = 40000, 2
@@ -164,9 +164,7 @@ class KillsWithEtcd(Kills):
             records=self.records, epochs=EPOCHS, batch=256, delay=DELAY,
             extra=f'{extra}store = "{self.etcd.url}"\n'))
 
-    @staticmethod
-    def is_worker(command):
-        return command.split(" ", 1)[0].endswith("antdt-trainer")
+    is_worker = staticmethod(is_built_in)
 
     def strike(self, kind, run_dir):
         if kind == "etcd":

@@ -1,4 +1,4 @@
-#include "trainer/kit/work.h"
+#include "trainer/main/work.h"
 
 #include <memory>
 
@@ -7,28 +7,28 @@
 #include "trainer/collective/prepare.h"
 #include "trainer/data/dataset.h"
 #include "trainer/emulated/pace.h"
-#include "trainer/kit/maker.h"
 #include "trainer/loop/collective_options.h"
 #include "trainer/loop/member_driver.h"
 #include "trainer/loop/own_device.h"
 #include "trainer/loop/ps_driver.h"
 #include "trainer/loop/served/linked_rows.h"
 #include "trainer/loop/trainer_config.h"
+#include "trainer/main/parts.h"
 #include "trainer/nccl/nccl_collective.h"
 
-namespace antdt {
+namespace antdt::trainer {
 namespace {
 
 // What both kinds of member need.
 struct Worker {
   client::Client& client;
-  trainer::TimeAccount& account;
+  TimeAccount& account;
   const Clock& clock;
   const std::atomic<bool>& stop;
-  trainer::Maker& maker;
-  const trainer::TrainerConfig& config;
-  trainer::Split train = {};
-  trainer::Split eval = {};
+  Parts& makes;
+  const TrainerConfig& config;
+  Split train = {};
+  Split eval = {};
   [[nodiscard]] wire::DataIdentity identity() const {
     return data::identity_of(train.summary, eval.summary);
   }
@@ -39,40 +39,40 @@ struct Worker {
   }
 };
 
-Result<trainer::Pace> pace_of(const Worker& worker) {
-  return trainer::Pace::of(worker.config.emulation, worker.client.member().worker,
-                           worker.config.seed, worker.clock, trainer::sleeping());
+Result<Pace> pace_of(const Worker& worker) {
+  return Pace::of(worker.config.emulation, worker.client.member().worker, worker.config.seed,
+                  worker.clock, sleeping());
 }
 
-Result<trainer::Injected> injected_into(const Worker& worker) {
+Result<Injected> injected_into(const Worker& worker) {
   const Member self = worker.client.member();
-  return trainer::Injected::of_job(
+  return Injected::of_job(
       worker.clock, worker.client.config_json(), {self.worker, worker.client.host(), self.attempt},
       [&client = worker.client] { return client.injected(); },
       [&client = worker.client](double share) { client.set_throttle(share); });
 }
 
 // If /proc cannot be read, the worker has no device class.
-wire::Device device_of(const Worker& worker, const trainer::DeviceChoice& choice = {}) {
-  if (!choice.device.is_cpu()) return {trainer::device_class(choice), 0};
-  return trainer::own_device(worker.config, worker.client.member().worker,
-                             read_file("/proc/cpuinfo").value_or(""));
+wire::Device reported(const Worker& worker, const ComputeDevice& device = {}) {
+  if (device.cuda) return {device.name, 0};
+  return own_device(worker.config, worker.client.member().worker,
+                    read_file("/proc/cpuinfo").value_or(""));
 }
 
 // As trainer.collective says.
-Result<trainer::CollectiveFactory> collectives(const Worker& worker, const torch::Device& device,
-                                               const trainer::CollectiveOptions& options) {
-  const trainer::CollectiveFactory host = [options](std::uint32_t rank, std::uint32_t size) {
-    return trainer::prepare_collective(rank, size, options);
+Result<CollectiveFactory> collectives(const Worker& worker, const ComputeDevice& device,
+                                      const CollectiveOptions& options) {
+  const CollectiveFactory host = [options](std::uint32_t rank, std::uint32_t size) {
+    return prepare_collective(rank, size, options);
   };
   if (worker.config.collective != "nccl") return host;
-  if (!device.is_cuda()) {
+  if (!device.cuda) {
     return fail(ErrorKind::kUsage,
                 "trainer.collective = \"nccl\" sums in the memory of CUDA devices, and this worker "
                 "computes on a processor: use \"auto\", or workers with devices "
                 "(roles.worker.resources) and an AntDT that was built for CUDA");
   }
-  const auto backend = nccl::load_backend({.device = device.has_index() ? device.index() : 0});
+  const auto backend = nccl::load_backend({.device = static_cast<int>(*device.cuda)});
   return [host, backend, encrypt = worker.config.encrypt](std::uint32_t rank, std::uint32_t size) {
     return nccl::prepare_nccl(rank, size, host,
                               {.backend = backend, .required = true, .encrypt = encrypt});
@@ -80,23 +80,23 @@ Result<trainer::CollectiveFactory> collectives(const Worker& worker, const torch
 }
 
 Result<int> work_in_a_collective(const Worker& worker) {
-  ANTDT_TRY(const auto device, worker.maker.device(worker.client.member().worker));
+  ANTDT_TRY(const auto device, worker.makes.device(worker.client.member().worker));
   ANTDT_TRY(const auto engine,
-            worker.maker.engine(
+            worker.makes.engine(
                 worker.train.reader->shape(), [&] { return pace_of(worker); }, device));
-  ANTDT_RETURN_IF_ERROR(worker.maker.options_read());
+  ANTDT_RETURN_IF_ERROR(worker.makes.options_read());
   data::Prefetcher prefetcher(worker.take());
-  ANTDT_TRY(trainer::Injected injected, injected_into(worker));
+  ANTDT_TRY(Injected injected, injected_into(worker));
   ANTDT_TRY(const auto options,
-            trainer::collective_options(
+            collective_options(
                 worker.config, injected.link(),
                 worker.config.domains.of(worker.client.member().worker, worker.client.host())));
-  ANTDT_TRY(auto make_collective, collectives(worker, device.device, options));
+  ANTDT_TRY(auto make_collective, collectives(worker, device, options));
   transport::Context context;  // outlives the links to servers, which the guard may hold
-  trainer::GenerationGuard guard;
-  trainer::MemberDriver::Parts parts{worker.train.reader.get(), worker.eval.reader.get(),
-                                     worker.identity(), std::move(make_collective)};
-  parts.device = device_of(worker, device);
+  GenerationGuard guard;
+  MemberDriver::Parts parts{worker.train.reader.get(), worker.eval.reader.get(), worker.identity(),
+                            std::move(make_collective)};
+  parts.device = reported(worker, device);
   parts.io_patience = worker.config.hang_after;
   if (worker.config.sync == SyncStrategy::kDsSync) {
     parts.exchange = worker::DsSync{worker.config.seed};
@@ -105,9 +105,9 @@ Result<int> work_in_a_collective(const Worker& worker) {
     parts.exchange = worker::Gaia{worker.config.gaia_whole_every, worker.config.gaia_visit_every,
                                   worker.config.gaia_threshold};
   }
-  trainer::Split shared;
+  Split shared;
   if (worker.config.share_steps) {
-    ANTDT_TRY(shared, worker.maker.open(data::Split::kTrain));
+    ANTDT_TRY(shared, worker.makes.open(data::Split::kTrain));
     parts.shared = shared.reader.get();
     parts.sharing.emplace();
     parts.sharing->rules.multiple_of = worker.config.multiple_of;
@@ -118,30 +118,30 @@ Result<int> work_in_a_collective(const Worker& worker) {
       return link->delay(bytes);
     };
   }
-  std::optional<trainer::LinkedRows> rows;
+  std::optional<LinkedRows> rows;
   if (engine->hosted_rows() != nullptr) {
-    trainer::LinkedRows::Parts of_rows{worker.client.member(), worker.config.seed};
+    LinkedRows::Parts of_rows{worker.client.member(), worker.config.seed};
     ANTDT_TRY(of_rows.keys, transport::make_key_pair(to_string(worker.client.member().worker)));
     of_rows.send_delay = [link = injected.link()](std::size_t bytes) { return link->delay(bytes); };
     parts.key = of_rows.keys.public_z85;
     rows.emplace(context, std::move(of_rows));
     parts.rows = &*rows;
   }
-  trainer::MemberDriver member({worker.clock, worker.client, *engine, prefetcher, worker.account,
-                                injected, guard, worker.stop},
-                               std::move(parts));
+  MemberDriver member({worker.clock, worker.client, *engine, prefetcher, worker.account, injected,
+                       guard, worker.stop},
+                      std::move(parts));
   return member.run();
 }
 
 Result<int> work_with_servers(const Worker& worker) {
   ANTDT_TRY(const auto model,
-            worker.maker.served(worker.train.reader->shape(), [&] { return pace_of(worker); }));
-  ANTDT_RETURN_IF_ERROR(worker.maker.options_read());
+            worker.makes.served(worker.train.reader->shape(), [&] { return pace_of(worker); }));
+  ANTDT_RETURN_IF_ERROR(worker.makes.options_read());
   transport::Context context;
-  trainer::PsDriver::Parts parts{worker.train.reader.get(), worker.eval.reader.get(),
-                                 worker.identity(), worker.config.seed};
+  PsDriver::Parts parts{worker.train.reader.get(), worker.eval.reader.get(), worker.identity(),
+                        worker.config.seed};
   ANTDT_TRY(parts.keys, transport::make_key_pair(to_string(worker.client.member().worker)));
-  parts.device = device_of(worker);
+  parts.device = reported(worker);
   if (is_shadow(worker.config.sync)) {
     if (model->replica() == nullptr) {
       return fail(ErrorKind::kUsage,
@@ -149,29 +149,29 @@ Result<int> work_with_servers(const Worker& worker) {
                   "trainer.sync = \"{}\" is not for it: use \"ps-asp\"",
                   worker.config.model, name_of(worker.config.sync));
     }
-    parts.shadow = trainer::ps_worker::ShadowRules{worker.config.shadow_every};
+    parts.shadow = ps_worker::ShadowRules{worker.config.shadow_every};
   }
   data::Prefetcher prefetcher(worker.take());
-  ANTDT_TRY(trainer::Injected injected, injected_into(worker));
-  trainer::GenerationGuard guard;
-  trainer::PsDriver member({worker.clock, worker.client, *model, context, prefetcher,
-                            worker.account, injected, guard, worker.stop},
-                           parts);
+  ANTDT_TRY(Injected injected, injected_into(worker));
+  GenerationGuard guard;
+  PsDriver member({worker.clock, worker.client, *model, context, prefetcher, worker.account,
+                   injected, guard, worker.stop},
+                  parts);
   return member.run();
 }
 
 }  // namespace
 
-Result<int> work(client::Client& client, trainer::TimeAccount& account, const Clock& clock,
-                 const std::atomic<bool>& stop, const Registry& registry) {
-  ANTDT_TRY(const auto maker, trainer::Maker::of(registry, client.config_json()));
-  maker->in_domain(maker->config().domains.of(client.member().worker, client.host()));
-  Worker worker{client, account, clock, stop, *maker, maker->config()};
-  ANTDT_TRY(worker.train, maker->open(data::Split::kTrain));
-  ANTDT_TRY(worker.eval, maker->open(data::Split::kEval));
+Result<int> work(client::Client& client, TimeAccount& account, const Clock& clock,
+                 const std::atomic<bool>& stop, const WorkerProgram& program) {
+  ANTDT_TRY(const auto parts, program.parts(client.config_json()));
+  parts->in_domain(parts->config().domains.of(client.member().worker, client.host()));
+  Worker worker{client, account, clock, stop, *parts, parts->config()};
+  ANTDT_TRY(worker.train, parts->open(data::Split::kTrain));
+  ANTDT_TRY(worker.eval, parts->open(data::Split::kEval));
   if (!worker.train.reader) return fail(ErrorKind::kUsage, "the training data has no records");
   const bool is_member = in_collective(worker.config.sync);
   return is_member ? work_in_a_collective(worker) : work_with_servers(worker);
 }
 
-}  // namespace antdt
+}  // namespace antdt::trainer

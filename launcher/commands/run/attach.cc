@@ -30,13 +30,18 @@ Result<int> attach_through(const AttachOptions& options) {
   launcher::hold_signals();
   const SteadyClock clock;
   MonoTime seen = clock.now();
-  while (clock.now() - seen < kMayBeAwayFor) {
+  while (true) {
     ANTDT_TRY(RunningJob job, reach(options.run, options.through));
     if (state_of(job) != RunState::kRunning) {
       return fail(ErrorKind::kUnreachable,
                   "{} does not have job {} any more: how it ended is in the run directory on the "
                   "host of its job daemon, or of antdt run",
                   options.through.agent, options.run);
+    }
+    // A watch takes a while to end, so the agent is asked again before this is said.
+    if (clock.now() - seen >= kMayBeAwayFor) {
+      return fail(ErrorKind::kUnreachable, "no daemon of job {} is connected to {}", options.run,
+                  options.through.agent);
     }
     launcher::WatchOptions watch;
     watch.run_dir = job.run_dir;
@@ -48,8 +53,6 @@ Result<int> attach_through(const AttachOptions& options) {
     if (end.has_heard) seen = clock.now();
     std::this_thread::sleep_for(kTriedAgainEvery);
   }
-  return fail(ErrorKind::kUnreachable, "no daemon of job {} is connected to {}", options.run,
-              options.through.agent);
 }
 
 Result<int> attach(const AttachOptions& options) {

@@ -12,7 +12,7 @@ import zipfile
 import python_jobs
 from harness import BIN, Run
 
-PROGRAMS = ("antdt", "antdtd", "antdt-jobd", "antdt-server", "antdt-shim")
+PROGRAMS = ("antdt", "antdtd", "antdt-jobd", "antdt-instrument", "antdt-server", "antdt-shim")
 # Runs a command in a mount namespace in which the files named before "--" are empty.
 HIDING = """
 while [ "$1" != -- ]; do mount --bind /dev/null "$1" || exit 99; shift; done

@@ -44,7 +44,7 @@ class Tarball(EndToEnd):
         top = self.unpacked()
         programs = sorted((top / "bin").iterdir())
         self.assertEqual([p.name for p in programs],
-                         ["antdt", "antdt-jobd", "antdt-server", "antdt-shim", "antdtd"])
+                         ["antdt", "antdt-instrument", "antdt-jobd", "antdt-server", "antdt-shim", "antdtd"])
         for path in [*programs, top / "lib/libantdt.so.1"]:
             said = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout
             for line in said.splitlines():

@@ -26,6 +26,10 @@ def antdt_jobd() -> int:
     return _become("antdt-jobd")
 
 
+def antdt_instrument() -> int:
+    return _become("antdt-instrument")
+
+
 def antdt_server() -> int:
     return _become("antdt-server")
 

@@ -100,7 +100,10 @@ sync = "allreduce"
         self.assertRegex(self.wheel.name, r"^antdt-[\d.]+-py3-none-manylinux_2_\d+_x86_64\.whl$")
         print(self.wheel.name, f"{self.wheel.stat().st_size / 1e6:.1f} MB", flush=True)
         self.assertIsNone(zipfile.ZipFile(self.wheel).testzip())
-        self.assertIn("antdt", self.output_of(self.venv / "bin" / "antdt", "--help", env=self.env))
+        for name in PROGRAMS:
+            said = subprocess.run([self.venv / "bin" / name, "--help"], capture_output=True, text=True,
+                                  env=self.env)
+            self.assertIn("Usage:", said.stdout + said.stderr, name)
         found = self.output_of(self.venv / "bin" / "python", "-c", "import antdt, antdt._abi as a; "
                                  "print(antdt.__version__, a.load().antdt_version().decode())",
                                  env={"PATH": "/usr/bin"})

@@ -50,7 +50,7 @@ std::string opening() {
 
 }  // namespace
 
-ANTDT_FUZZ_TARGET(zmtp, data, size) {
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   antdt::fuzz::Input input(data, size);
   const std::size_t how = input.byte();
   const std::string bytes = (how % 2 == 0 ? opening() : "") + std::string(input.rest());

@@ -1,6 +1,5 @@
-// Shared by the fuzzers. All targets are in one program; a link to it, build/asan/fuzz/rows_fuzz,
-// is the fuzzer of one. A target aborts (by a sanitizer or ANTDT_CHECK) on a defect; an Error is
-// never a finding.
+// Shared by the fuzzers. Each defines LLVMFuzzerTestOneInput and aborts (by a sanitizer or
+// ANTDT_CHECK) on a defect; an Error is never a finding.
 #pragma once
 
 #include <sys/mman.h>
@@ -8,26 +7,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 
 #include "core/check.h"
 
-// The body of a target follows: it tries the input and answers 0.
-#define ANTDT_FUZZ_TARGET(name, data, size)                                       \
-  static int name##_target(const std::uint8_t* data, std::size_t size);           \
-  static const ::antdt::fuzz::Registered name##_registered(#name, name##_target); \
-  static int name##_target(const std::uint8_t* data, std::size_t size)
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace antdt::fuzz {
-
-using Target = int (*)(const std::uint8_t* data, std::size_t size);
-// By name.
-[[nodiscard]] std::map<std::string, Target>& targets();
-struct Registered {
-  Registered(const char* name, Target target) { targets().emplace(name, target); }
-};
 
 // An input taken apart from its front; zeros and nothing after its end.
 class Input {

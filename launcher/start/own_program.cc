@@ -1,5 +1,6 @@
 #include "launcher/start/own_program.h"
 
+#include <string_view>
 #include <utility>
 
 #include "core/role_protocol.h"
@@ -13,6 +14,10 @@ namespace {
 constexpr const char* kTrainer = "antdt-trainer";
 constexpr const char* kInstrument = "antdt-instrument";
 
+bool is_called(const std::string& program, std::string_view name) {
+  return program.substr(program.rfind('/') + 1) == name;
+}
+
 bool is_trainer(const JobConfig& config) {
   const std::vector<std::string>& command = config.roles.worker.command;
   return !command.empty() && is_built_in(command.front());
@@ -25,8 +30,7 @@ bool is_instrument(const std::string& model) {
 }
 
 bool is_built_in(const std::string& program) {
-  const std::string name = program.substr(program.rfind('/') + 1);
-  return name == kTrainer || name == kInstrument;
+  return is_called(program, kTrainer) || is_called(program, kInstrument);
 }
 
 void choose_built_in(JobConfig& config) {
@@ -44,6 +48,13 @@ bool may_have_own_names(const JobConfig& config) {
 std::vector<NameProblem> unknown_names(const JobConfig& config) {
   const TrainerSection& t = config.trainer;
   std::vector<NameProblem> found;
+  if (is_trainer(config) && is_called(config.roles.worker.command.front(), kInstrument) &&
+      !is_instrument(t.model)) {
+    found.push_back({"trainer.model",
+                     fmt::format("'{}' needs LibTorch, which antdt-instrument does without: write "
+                                 "roles.worker.command = [\"antdt-trainer\"]",
+                                 t.model)});
+  }
   for (const auto& [path, name] :
        {std::pair("trainer.model", &t.model), std::pair("trainer.optimizer", &t.optimizer)}) {
     const schema::Key& key = *schema::find_key(path);

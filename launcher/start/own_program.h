@@ -25,9 +25,9 @@ struct NameProblem {
   std::string key;
   std::string text;  // how to mend it
 };
-// The names and options that antdt-trainer does not know: models and optimizers that are not built
-// in, a reader, a metric, a schedule, and, if antdt-trainer is the program, options in [user] that
-// it does not read.
+// The names and options that the built-in program does not know: a model that antdt-instrument has
+// not, models and optimizers that are not built in, a reader, a metric, a schedule, and, if
+// antdt-trainer is the program, options in [user] that it does not read.
 [[nodiscard]] std::vector<NameProblem> unknown_names(const JobConfig& config);
 
 }  // namespace antdt::launcher

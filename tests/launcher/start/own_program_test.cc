@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/launcher/job_text.h"
+
 namespace antdt::launcher {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 std::vector<std::string> started(std::vector<std::string> command, const std::string& model,
                                  const std::string& protocol = "antdt") {
@@ -32,6 +35,15 @@ TEST(OwnProgramTest, WhatTheUserNamesIsStarted) {
   EXPECT_THAT(started({"env", "antdt-trainer"}, "tally"), ElementsAre("env", "antdt-trainer"));
   EXPECT_THAT(started({"antdt-trainer"}, "tally", "torchrun"), ElementsAre("antdt-trainer"));
   EXPECT_THAT(started({}, "tally"), ElementsAre());
+}
+
+TEST(OwnProgramTest, AModelThatTheProgramHasNotIsRefusedBeforeAnythingStarts) {
+  const std::string instrument =
+      replaced(kJob, "count = 4", "count = 4\ncommand = [\"antdt-instrument\"]");
+  EXPECT_EQ(problems_of(instrument, {"trainer.model=tally"}), "");
+  EXPECT_THAT(problems_of(instrument, {"trainer.model=deepfm"}),
+              HasSubstr("trainer.model: 'deepfm' needs LibTorch, which antdt-instrument does "
+                        "without: write roles.worker.command = [\"antdt-trainer\"]"));
 }
 
 TEST(OwnProgramTest, BothBuiltInProgramsAreKnown) {

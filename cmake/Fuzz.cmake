@@ -7,7 +7,6 @@ if(ANTDT_FUZZ)
     message(FATAL_ERROR "ANTDT_FUZZ needs clang: -DCMAKE_CXX_COMPILER=clang++-16")
   endif()
   add_compile_options(-O1 -g1 -fno-omit-frame-pointer
-    -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-    -fsanitize-ignorelist=${CMAKE_CURRENT_LIST_DIR}/sanitizer-ignore.txt -D_GLIBCXX_ASSERTIONS)
+    -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -D_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=address,undefined)
 endif()

@@ -25,8 +25,7 @@ struct Instrument {
 // By the name that job.toml gives as trainer.model.
 [[nodiscard]] std::map<std::string, Instrument> all_instruments();
 
-// A worker with these models and nothing else. It starts in a fiftieth of the time that LibTorch
-// takes to be loaded.
+// A worker with these models and nothing else, which does not load LibTorch.
 [[nodiscard]] WorkerProgram instrument_program();
 
 }  // namespace antdt::trainer

@@ -4,7 +4,7 @@
 # antdt_test(NAME SOURCES... [LIBS ...] [HEADERS set] [SHARDS n] [ONE_THREAD]): a GoogleTest program;
 # the target antdt_unit_tests builds all of them and what they start. It is one CTest test, since under
 # a sanitizer a program's start costs more than most of its tests; one that takes long is n of them.
-# ONE_THREAD: it never starts a second thread, and ends where it would (tests/one_thread.cc).
+# ONE_THREAD: it starts no second thread but libzmq's own, and ends where it would (tests/one_thread.cc).
 # The thread sanitizer, which can find nothing in it, does without: it would take half the time.
 # HEADERS: the precompiled set, where it is not the usual one.
 add_library(antdt_options INTERFACE)

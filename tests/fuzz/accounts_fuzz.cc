@@ -4,7 +4,7 @@
 #include "tests/fuzz/support/fuzz.h"
 #include "tests/fuzz/support/ledger_data.h"
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ANTDT_FUZZ_TARGET(accounts)(const std::uint8_t* data, std::size_t size) {
   using antdt::shard_server::Accounts;
   auto accounts = Accounts::restore(antdt::fuzz::Input(data, size).rest());
   if (!accounts) return 0;

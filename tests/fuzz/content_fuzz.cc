@@ -23,7 +23,7 @@ data::Contents contents_of(const fuzz::MemoryFile& file, data::Points points) {
 
 }  // namespace
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ANTDT_FUZZ_TARGET(content)(const std::uint8_t* bytes, std::size_t size) {
   static const fuzz::MemoryFile file;
   fuzz::Input input(bytes, size);
   file.write(input.long_part());

@@ -4,7 +4,7 @@
 #include "store/gateway_json.h"
 #include "tests/fuzz/support/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ANTDT_FUZZ_TARGET(etcd_answers)(const std::uint8_t* data, std::size_t size) {
   using namespace antdt;
   const std::string_view text = fuzz::Input(data, size).rest();
   if (const auto bytes = store::from_base64(text)) {

@@ -6,7 +6,7 @@
 #include "tests/fuzz/support/gaia_elements.h"
 #include "trainer/sync/gaia/update.h"
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ANTDT_FUZZ_TARGET(gaia_update)(const std::uint8_t* data, std::size_t size) {
   using namespace antdt;
   using namespace antdt::sync;
   const auto bytes = std::as_bytes(std::span(data, size));

@@ -37,7 +37,7 @@ Heard in_pieces(bool dials, std::string_view bytes, std::size_t piece) {
 
 }  // namespace
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ANTDT_FUZZ_TARGET(handshake)(const std::uint8_t* data, std::size_t size) {
   antdt::fuzz::Input input(data, size);
   const std::size_t how = input.byte();
   const std::string_view bytes = input.rest();

@@ -33,7 +33,7 @@ void read_all(data::RecordReader& reader) {
 
 }  // namespace
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ANTDT_FUZZ_TARGET(idx)(const std::uint8_t* bytes, std::size_t size) {
   static const Files files;
   fuzz::Input input(bytes, size);
   files.images.write(input.long_part());

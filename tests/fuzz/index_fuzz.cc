@@ -4,7 +4,7 @@
 #include "tests/fuzz/support/fuzz.h"
 #include "tests/fuzz/support/index_file.h"
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ANTDT_FUZZ_TARGET(index)(const std::uint8_t* bytes, std::size_t size) {
   using namespace antdt;
   static const fuzz::MemoryFile file;
   fuzz::Input input(bytes, size);

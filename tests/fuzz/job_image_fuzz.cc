@@ -3,7 +3,7 @@
 #include "ctl/job/job_image.h"
 #include "tests/fuzz/support/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ANTDT_FUZZ_TARGET(job_image)(const std::uint8_t* data, std::size_t size) {
   using antdt::ctl::JobImage;
   const auto image = antdt::wire::decode<JobImage>(antdt::fuzz::Input(data, size).rest());
   if (!image) return 0;

@@ -3,7 +3,7 @@
 #include "tests/fuzz/support/fuzz.h"
 #include "trainer/data/data_config.h"
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ANTDT_FUZZ_TARGET(job_json)(const std::uint8_t* data, std::size_t size) {
   const std::string text(antdt::fuzz::Input(data, size).rest());
   if (const auto config = antdt::launcher::from_json(text)) {
     const std::string json = antdt::launcher::to_json(*config);

@@ -10,7 +10,7 @@
 // No pattern matches a file here, instead of walking this machine's.
 extern "C" int glob(const char*, int, int (*)(const char*, int), glob_t*) { return GLOB_NOMATCH; }
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ANTDT_FUZZ_TARGET(job_toml)(const std::uint8_t* data, std::size_t size) {
   using namespace antdt::launcher;
   const std::string text(antdt::fuzz::Input(data, size).rest());
   // In toml++ 3.3, letters such as U+00E9 at the place of a key or of white space lead into code

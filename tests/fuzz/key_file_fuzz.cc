@@ -12,7 +12,7 @@ void check_key(const std::string& z85) {
 
 }  // namespace
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ANTDT_FUZZ_TARGET(key_file)(const std::uint8_t* data, std::size_t size) {
   using namespace antdt;
   static const fuzz::MemoryFile file;
   file.write(fuzz::Input(data, size).rest());

@@ -95,7 +95,7 @@ void play(const LedgerConfig& config, fuzz::Input input) {
 
 }  // namespace
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ANTDT_FUZZ_TARGET(ledger_events)(const std::uint8_t* data, std::size_t size) {
   for (const LedgerConfig& config : fuzz::ledger_configs()) play(config, {data, size});
   return 0;
 }

@@ -41,7 +41,7 @@ void read(const LedgerConfig& config, std::string_view bytes) {
 
 }  // namespace
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ANTDT_FUZZ_TARGET(ledger_image)(const std::uint8_t* data, std::size_t size) {
   for (const LedgerConfig& config : fuzz::ledger_configs()) {
     read(config, fuzz::Input(data, size).rest());
   }

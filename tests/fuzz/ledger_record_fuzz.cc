@@ -2,7 +2,7 @@
 #include "shard_server/ledger/record_codec.h"
 #include "tests/fuzz/support/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ANTDT_FUZZ_TARGET(ledger_record)(const std::uint8_t* data, std::size_t size) {
   using namespace antdt::shard_server;
   const auto encode = [](const auto& record) { return encode_record(record); };
   const auto record = decode_record(antdt::fuzz::Input(data, size).rest());

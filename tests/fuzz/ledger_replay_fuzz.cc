@@ -29,7 +29,7 @@ void replay(const LedgerConfig& config, fuzz::Input input) {
 
 }  // namespace
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ANTDT_FUZZ_TARGET(ledger_replay)(const std::uint8_t* data, std::size_t size) {
   for (const LedgerConfig& config : fuzz::ledger_configs()) replay(config, {data, size});
   return 0;
 }

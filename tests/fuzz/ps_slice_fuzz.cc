@@ -3,7 +3,7 @@
 #include "tests/fuzz/support/ps_tables.h"
 #include "trainer/ps/rows/slice_image.h"
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ANTDT_FUZZ_TARGET(ps_slice)(const std::uint8_t* data, std::size_t size) {
   using namespace antdt;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   ps::Store store(fuzz::ps_tables(), 1);

@@ -104,7 +104,7 @@ void go_on_with(Replica& replica) {
 }  // namespace
 }  // namespace antdt::fuzz
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ANTDT_FUZZ_TARGET(ps_state)(const std::uint8_t* data, std::size_t size) {
   using namespace antdt;
   fuzz::Input input(data, size);
   ps::Replica joining(fuzz::ps_start(), ps::replica::Role::kJoining);

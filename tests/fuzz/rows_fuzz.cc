@@ -43,7 +43,7 @@ void read_rows(const RowFormat& format, std::string_view text) {
 
 }  // namespace
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ANTDT_FUZZ_TARGET(rows)(const std::uint8_t* data, std::size_t size) {
   antdt::fuzz::Input input(data, size);
   const std::uint8_t which = input.byte();
   if (which == 'c') {

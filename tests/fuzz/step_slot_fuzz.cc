@@ -5,7 +5,7 @@
 #include "tests/fuzz/support/fuzz.h"
 #include "trainer/worker/step_slot.h"
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ANTDT_FUZZ_TARGET(step_slot)(const std::uint8_t* data, std::size_t size) {
   using namespace antdt::worker;
   const auto bytes = std::as_bytes(std::span(data, size - size % kStepSlotBytes));
   if (bytes.empty()) return 0;

@@ -4,7 +4,7 @@
 #include "core/schema/units.h"
 #include "tests/fuzz/support/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ANTDT_FUZZ_TARGET(text_forms)(const std::uint8_t* data, std::size_t size) {
   using namespace antdt;
   const std::string_view text = fuzz::Input(data, size).rest();
   if (const auto id = parse_worker_id(text)) {

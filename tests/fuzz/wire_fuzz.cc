@@ -37,7 +37,7 @@ void open_packet(std::string_view envelope, std::string_view body) {
 }  // namespace
 }  // namespace antdt::fuzz
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ANTDT_FUZZ_TARGET(wire)(const std::uint8_t* data, std::size_t size) {
   using namespace antdt::fuzz;
   constexpr std::size_t kTypes = std::tuple_size_v<WireMessages>;
   Input input(data, size);

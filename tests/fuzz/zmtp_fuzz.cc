@@ -7,14 +7,14 @@ namespace {
 
 using antdt::transport::ZmtpReader;
 
-struct Heard {
+struct Parsed {
   std::string packets;  // as they are written
   std::string answers;
   std::string problem;
-  bool operator==(const Heard&) const = default;
+  bool operator==(const Parsed&) const = default;
 };
 
-void hear(ZmtpReader& reader, Heard& heard) {
+void hear(ZmtpReader& reader, Parsed& heard) {
   while (const auto packet = reader.next()) {
     antdt::transport::append_zmtp(heard.packets, *packet);
   }
@@ -22,9 +22,9 @@ void hear(ZmtpReader& reader, Heard& heard) {
   heard.problem = reader.problem();
 }
 
-Heard at_once(std::string_view bytes) {
+Parsed at_once(std::string_view bytes) {
   ZmtpReader reader;
-  Heard heard;
+  Parsed heard;
   reader.feed(bytes);
   hear(reader, heard);
   return heard;
@@ -32,9 +32,9 @@ Heard at_once(std::string_view bytes) {
 
 // Answers are compared apart from packets, because not every one of several simultaneous heartbeats
 // is answered.
-Heard in_pieces(std::string_view bytes, std::size_t piece) {
+Parsed in_pieces(std::string_view bytes, std::size_t piece) {
   ZmtpReader reader;
-  Heard heard;
+  Parsed heard;
   for (; !bytes.empty(); bytes.remove_prefix(std::min(piece, bytes.size()))) {
     reader.feed(bytes.substr(0, piece));
     hear(reader, heard);
@@ -50,16 +50,16 @@ std::string opening() {
 
 }  // namespace
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ANTDT_FUZZ_TARGET(zmtp)(const std::uint8_t* data, std::size_t size) {
   antdt::fuzz::Input input(data, size);
   const std::size_t how = input.byte();
   const std::string bytes = (how % 2 == 0 ? opening() : "") + std::string(input.rest());
-  const Heard whole = at_once(bytes);
-  const Heard pieces = in_pieces(bytes, 1 + how / 2);
+  const Parsed whole = at_once(bytes);
+  const Parsed pieces = in_pieces(bytes, 1 + how / 2);
   ANTDT_CHECK(whole.packets == pieces.packets && whole.problem == pieces.problem,
               "cut into pieces of {} bytes it is read otherwise: '{}' and '{}'", 1 + how / 2,
               whole.problem, pieces.problem);
-  const Heard again = at_once(opening() + whole.packets);
+  const Parsed again = at_once(opening() + whole.packets);
   ANTDT_CHECK(again.packets == whole.packets && again.problem.empty(),
               "what was written is read otherwise");
   return 0;

@@ -1,7 +1,8 @@
-// Shared by the fuzzers. Each defines LLVMFuzzerTestOneInput and aborts (by a sanitizer or
+// Shared by the fuzzers. Each is an ANTDT_FUZZ_TARGET and aborts (by a sanitizer or
 // ANTDT_CHECK) on a defect; an Error is never a finding.
 #pragma once
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,9 +13,17 @@
 
 #include "core/check.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+// ANTDT_FUZZ_TARGET(name)(const std::uint8_t* data, std::size_t size) { ...; return 0; } is what
+// the program name_fuzz runs with each input.
+#define ANTDT_FUZZ_TARGET(name)                                                         \
+  static int fuzz_##name(const std::uint8_t*, std::size_t);                             \
+  static const bool is_a_target_##name = ::antdt::fuzz::add_target(#name, fuzz_##name); \
+  static int fuzz_##name
 
 namespace antdt::fuzz {
+
+using Target = int (*)(const std::uint8_t* data, std::size_t size);
+bool add_target(std::string_view name, Target target);
 
 // An input taken apart from its front; zeros and nothing after its end.
 class Input {

@@ -473,10 +473,13 @@ TEST_P(LedgerModelTest, EveryRecordHasOneHolderAndIsCommittedOnce) {
   EXPECT_GT(late, 0);
 }
 
+constexpr std::uint32_t kGroups = all_or_some(8U, 2U);
 INSTANTIATE_TEST_SUITE_P(Seeds, LedgerModelTest,
-                         ::testing::Combine(::testing::Range(0U, 8U), ::testing::Values(false)));
+                         ::testing::Combine(::testing::Range(0U, kGroups),
+                                            ::testing::Values(false)));
 INSTANTIATE_TEST_SUITE_P(PinnedSeeds, LedgerModelTest,
-                         ::testing::Combine(::testing::Range(0U, 8U), ::testing::Values(true)));
+                         ::testing::Combine(::testing::Range(0U, kGroups),
+                                            ::testing::Values(true)));
 
 }  // namespace
 }  // namespace antdt::shard_server

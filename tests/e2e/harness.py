@@ -50,18 +50,22 @@ def stat_of(pid):
 
 
 def processes_of(text):
-    """(pid, command line) of the processes whose command line or environment holds `text`."""
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+    """(pid, command line) of the processes whose command line or environment holds `text`. Tests
+    ask this fifty times a second, of every process there is: files are read as bytes, and what is
+    not needed is not read."""
+    wanted, own, found = text.encode(), str(os.getpid()), []
+    for pid in os.listdir("/proc"):
+        if not pid.isdigit() or pid == own:
             continue
         try:
-            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            environment = (entry / "environ").read_bytes().decode(errors="replace")
+            with open(f"/proc/{pid}/cmdline", "rb", 0) as file:
+                command = file.read().replace(b"\0", b" ")
+            with open(f"/proc/{pid}/environ", "rb", 0) as file:
+                is_it = wanted in command or wanted in file.read()
         except OSError:
             continue
-        if stat_of(entry.name) and (text in command or text in environment):
-            found.append((int(entry.name), command))
+        if is_it and stat_of(pid):
+            found.append((int(pid), command.decode(errors="replace")))
     return found
 
 

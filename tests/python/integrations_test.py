@@ -17,13 +17,9 @@ print(max((ours[k] - v).abs().max().item() for k, v in theirs.items()))
 THEIRS = os.environ.get("ANTDT_INTEGRATIONS_PYTHON") or python_jobs.TORCH2
 
 
-def has(package):
-    return os.path.exists(THEIRS) and subprocess.run([THEIRS, "-c", f"import {package}"],
-                                                     capture_output=True).returncode == 0
-
-
 def needs(package):
-    return unittest.skipUnless(has(package), f"no Python with {package} (scripts/install-torch2)")
+    has = os.path.exists(THEIRS) and python_jobs.has_package(THEIRS, package)
+    return unittest.skipUnless(has, f"no Python with {package} (scripts/install-torch2)")
 
 
 @python_jobs.needs_torch

@@ -19,8 +19,10 @@ LIBRARY = pathlib.Path(os.environ.get("ANTDT_LIBRARY",
                                       harness.BIN.parent / "lib" / "libantdt.so.1"))
 
 
-def has_torch(python):
-    return subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0
+def has_package(python, package="torch"):
+    """Whether it is installed. To import it takes seconds, and every file of tests asks."""
+    look = "import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is None)"
+    return subprocess.run([python, "-c", look, package], capture_output=True).returncode == 0
 
 
 DEBIANS = "/usr/bin/python3"
@@ -29,7 +31,7 @@ TORCH2 = os.environ.get("ANTDT_TORCH2_PYTHON") or str(SOURCE / ".deps" / "torch2
 
 # Debian's, and that of PyPI.
 PYTHONS = [python for python in [DEBIANS, TORCH2]
-           if pathlib.Path(python).exists() and has_torch(python)]
+           if pathlib.Path(python).exists() and has_package(python)]
 
 
 def environment():

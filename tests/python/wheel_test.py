@@ -4,7 +4,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import unittest
 import zipfile
@@ -37,7 +36,9 @@ class WheelOfThePackage(python_jobs.PythonJobs):
         if made.returncode != 0:
             raise unittest.SkipTest(f"no virtual environments here: {made.stdout}{made.stderr}")
         cls.output_of(cls.venv / "bin" / "pip", "install", "--no-index", "--no-deps", cls.wheel)
-        cls.packages = pathlib.Path(sysconfig.get_path("purelib", vars={"base": str(cls.venv)}))
+        # Debian's Python has another place for the packages of itself than for those of an environment.
+        where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+        cls.packages = pathlib.Path(cls.output_of(cls.venv / "bin" / "python", "-c", where).strip())
 
     def setUp(self):
         super().setUp()
@@ -88,11 +89,13 @@ sync = "allreduce"
         self.assert_nothing_left()
 
     def bundled(self):
-        """The system's files of the libraries that the wheel bundles."""
+        """The system's files of the libraries that the wheel bundles, but for those without which
+        Python itself does not start: Debian's needs zlib."""
         found = set()
+        pythons = self.output_of("ldd", (self.venv / "bin" / "python").resolve())
         for path in (self.packages / "antdt" / "lib").iterdir():
             for folder in ("/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu"):
-                if (pathlib.Path(folder) / path.name).exists():
+                if (pathlib.Path(folder) / path.name).exists() and path.name not in pythons:
                     found.add(str((pathlib.Path(folder) / path.name).resolve()))
         return sorted(found)
 

@@ -92,7 +92,7 @@ function(antdt_library name)
   target_link_libraries(${name} PUBLIC antdt_options ${arg_LIBS})
   if(arg_PIC OR arg_HEADERS STREQUAL torch_headers)  # what is precompiled is the same everywhere
     set_target_properties(${name} PROPERTIES ${ANTDT_PIC})
-    if(arg_HEADERS STREQUAL headers)
+    if(arg_HEADERS STREQUAL "headers")
       set(arg_HEADERS pic_headers)
     endif()
   endif()

@@ -324,6 +324,14 @@ ANTDT_API int antdt_is_over(antdt_job* job);
 ANTDT_API int antdt_ahead(antdt_job* job, uint64_t generation, uint64_t phase, uint64_t* from,
                           uint64_t* records, uint64_t capacity, uint64_t* count,
                           uint32_t timeout_ms);
+/* The training ends with what is in the state after the step under way, for all members; one
+ * member's word is enough, whoever says it and however often. `reason` (at most 200 bytes of it)
+ * is in the job's summary. What is left of the epoch is not trained, and counted as skipped for
+ * this reason. The phase breaks off for all (PHASE_END) and begins again with nothing left of it
+ * (PHASE_BEGIN); an evaluation follows if the job evaluates and something of the epoch was trained,
+ * then the model is kept, and LEAVE comes with code 0: the job is done. After the first
+ * antdt_next. */
+ANTDT_API int antdt_end_training(antdt_job* job, const char* reason);
 /* Asks to leave at the end of the step, as SIGTERM does of antdt-trainer. LEAVE follows, with code
  * 75 where the job goes on. May be called from a signal handler. */
 ANTDT_API int antdt_leave(antdt_job* job);

@@ -2,9 +2,15 @@
 
 #include <utility>
 
+#include "core/log/log.h"
 #include "jobd/shell.h"
 
 namespace antdt::jobd {
+namespace {
+
+constexpr Duration kLookAgain = std::chrono::seconds(2);
+
+}  // namespace
 
 CheckpointDesk::CheckpointDesk(Shell& shell, const Clock& clock)
     : shell_(shell),
@@ -23,8 +29,15 @@ CheckpointDesk::CheckpointDesk(Shell& shell, const Clock& clock)
 
 void CheckpointDesk::list() {
   shell_.disks.checkpoints().run("listing the checkpoints", [this, store = store_] {
-    return [this, kept = store.list()] { copies_->kept(kept); };
+    return [this, kept = store.list()] { tell_kept(kept); };
   });
+}
+
+// What cannot be listed is not gone.
+void CheckpointDesk::tell_kept(const Result<std::vector<std::string>>& names,
+                               const std::string& stored, const std::string& written) {
+  if (!names) return log_warn("{}", names.error().message);
+  copies_->kept(*names, stored, written);
 }
 
 void CheckpointDesk::store(const ctl::job::StoreCheckpoint& o) {
@@ -44,7 +57,7 @@ void CheckpointDesk::keep(const StoreOrder& order) {
     shell_.disks.checkpoints().run("storing a checkpoint", [this, order, store = store_]() mutable {
       const auto name = store.store(*order);
       return [this, order, name, kept = store.list()] {
-        if (name) copies_->kept(kept, *name, order->written.directory);
+        if (name) tell_kept(kept, *name, order->written.directory);
         shell_.feed(ctl::job::CheckpointStored{order->written.number, order->written.step,
                                                name.value_or(""),
                                                name ? "" : name.error().message});
@@ -55,14 +68,15 @@ void CheckpointDesk::keep(const StoreOrder& order) {
 
 void CheckpointDesk::find() {
   shell_.disks.checkpoints().run("looking for the newest checkpoint", [this, store = store_] {
-    const auto newest = std::make_shared<const CheckpointStore::Newest>(store.newest());
-    return [this, newest, kept = store.list()] {
-      copies_->kept(kept);
-      for (const std::string& problem : newest->problems) {
+    const auto looked = std::make_shared<const Result<CheckpointStore::Newest>>(store.newest());
+    return [this, looked, kept = store.list()] {
+      if (!*looked) return look_again(looked->error().message);
+      tell_kept(kept);
+      for (const std::string& problem : (*looked)->problems) {
         shell_.note("checkpoint-damaged", problem);
       }
-      copies_->find(newest->found.directory, [this, newest](bool fetched) {
-        fetched ? read_newest() : begin_from(*newest);
+      copies_->find((*looked)->found.directory, [this, looked](bool fetched) {
+        fetched ? read_newest() : begin_from(**looked);
       });
     };
   });
@@ -70,15 +84,30 @@ void CheckpointDesk::find() {
 
 void CheckpointDesk::read_newest() {
   shell_.disks.checkpoints().run("reading a checkpoint", [this, store = store_] {
-    const auto newest = std::make_shared<const CheckpointStore::Newest>(store.newest());
-    return [this, newest, kept = store.list()] {
-      copies_->kept(kept);
-      begin_from(*newest);
+    const auto looked = std::make_shared<const Result<CheckpointStore::Newest>>(store.newest());
+    return [this, looked, kept = store.list()] {
+      if (!*looked) return look_again(looked->error().message);
+      tell_kept(kept);
+      begin_from(**looked);
     };
   });
 }
 
+// Said once for as long as the reason is the same.
+void CheckpointDesk::look_again(const std::string& why) {
+  if (std::exchange(unlisted_, why) != why) {
+    shell_.note("checkpoint-unknown",
+                fmt::format("{}. Nobody holds the training state, so the job waits until its "
+                            "checkpoints can be read, and goes on by itself",
+                            why));
+  }
+  shell_.loop.call_after(kLookAgain, [this] {
+    if (!shell_.ended) find();
+  });
+}
+
 void CheckpointDesk::begin_from(const CheckpointStore::Newest& newest) {
+  unlisted_.clear();
   shell_.feed(newest.found);
   shell_.skips.declare();
 }
@@ -105,8 +134,9 @@ void CheckpointDesk::conclude(bool done, std::function<void(std::vector<std::str
       [this, done, then = std::move(then), store = store_, run_dir = shell_.options.run_dir] {
         RunCopies::remove_probes(run_dir);
         return [this, done, then, names = store.list()] {
-          if (done) copies_->job_done(names);
-          then(names);
+          if (!names) log_warn("{}", names.error().message);
+          if (done && names) copies_->job_done(*names);
+          then(names.value_or(std::vector<std::string>()));
         };
       });
 }

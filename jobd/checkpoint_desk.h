@@ -27,6 +27,7 @@ class CheckpointDesk {
   void list();
   void store(const ctl::job::StoreCheckpoint& o);
   // Finds the newest checkpoint: first it fetches those that other hosts have and this one lacks.
+  // While they cannot be listed it looks again and again, since there may be some.
   void find();
 
   // Holds back the newest message to a worker at `host`, if the worker will read a checkpoint that
@@ -46,12 +47,16 @@ class CheckpointDesk {
   using StoreOrder = std::shared_ptr<const ctl::job::StoreCheckpoint>;
   void keep(const StoreOrder& order);
   void read_newest();
+  void look_again(const std::string& why);
+  void tell_kept(const Result<std::vector<std::string>>& names, const std::string& stored = {},
+                 const std::string& written = {});
   void begin_from(const CheckpointStore::Newest& newest);
 
   Shell& shell_;
   CheckpointStore store_;  // its thread uses `copies`
   std::unique_ptr<RunCopies> copies_;
   HeldOrders orders_;
+  std::string unlisted_;  // why checkpoints could not be listed when they were last looked for
 };
 
 }  // namespace antdt::jobd

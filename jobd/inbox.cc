@@ -44,6 +44,8 @@ void Inbox::answer_status_alone() {
     if (!envelope) continue;
     const auto request = wire::decode<wire::StatusRequest>(packet->body);
     if (envelope->kind != wire::StatusRequest::kKind || !request) {
+      // The socket may stay silent for good, so what waits here is not left to its next message.
+      if (deferred_.empty()) shell_.loop.call_after(Duration::zero(), [this] { receive(); });
       deferred_.push_back(std::move(*packet));
       continue;
     }

@@ -24,7 +24,7 @@ class Inbox {
   void on_agent_message(const std::string& endpoint, const wire::Envelope& envelope,
                         std::string_view body);
   // Used while a commit is waited for: the turn that is being committed may be visible in an
-  // answer, so only requests for the status are answered.
+  // answer, so only requests for the status are answered. All else is handled in the next turn.
   void answer_status_alone();
 
  private:

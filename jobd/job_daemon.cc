@@ -15,10 +15,10 @@ namespace antdt::jobd {
 namespace {
 
 // All numbers that the files of a run show.
-SeenNumbers all_seen(const std::string& run_dir, const launcher::JobConfig& config,
-                     const shard_server::LedgerConfig& ledger_config) {
+Result<SeenNumbers> all_seen(const std::string& run_dir, const launcher::JobConfig& config,
+                             const shard_server::LedgerConfig& ledger_config) {
   SeenNumbers seen = seen_in(run_dir);
-  const CheckpointStore::Newest newest = CheckpointStore(run_dir, config.checkpoint.keep).newest();
+  ANTDT_TRY(const auto newest, CheckpointStore(run_dir, config.checkpoint.keep).newest());
   const auto ledger = shard_server::Ledger::restore(ledger_config, newest.found.ledger_image);
   if (ledger) seen.in_ledger(*ledger);
   return seen;
@@ -39,7 +39,7 @@ Result<OpenedJournal> open_journal(const RunJournal& run_journal, const FileLock
   SeenNumbers seen;
   Incarnation first{1};
   if (from_checkpoint) {
-    seen = all_seen(run_dir, config, ledger_config);
+    ANTDT_TRY(seen, all_seen(run_dir, config, ledger_config));
     first = incarnation_above(seen);
   }
   shard_server::JournalContent content;
@@ -76,10 +76,12 @@ Status keep_files(const RunFileSeal& seal, shard_server::Journal& journal,
                   const std::string& run_dir) {
   for (const char* name : {"job.json", "data.json"}) {
     ANTDT_TRY(const std::string bytes, read_file(fmt::format("{}/{}", run_dir, name)));
-    ANTDT_RETURN_IF_ERROR(journal.keep_file(name, seal.seal(name, bytes)));
+    ANTDT_TRY(const std::string sealed, seal.seal(name, bytes));
+    ANTDT_RETURN_IF_ERROR(journal.keep_file(name, sealed));
   }
   // The summary of an earlier end is not that of this incarnation.
-  return journal.keep_file(kSummaryFile, seal.seal(kSummaryFile, ""));
+  ANTDT_TRY(const std::string none, seal.seal(kSummaryFile, ""));
+  return journal.keep_file(kSummaryFile, none);
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ void Shell::note(const std::string& kind, const std::string& text, const std::st
 ctl::JobReport Shell::report() const {
   ctl::JobReport report = machine.report();
   if (own_program) report.solution_trouble = own_program->trouble();
-  report.disk_trouble = disks.trouble();
+  report.disk_trouble = turns.pause().paused() ? turns.no_room() : disks.trouble();
   hosts.add_devices(report);
   return report;
 }

@@ -42,8 +42,9 @@ void Turns::finish() {
 
 void Turns::keep_for_others(const std::string& name, const std::string& bytes) {
   if (!shell_.seal) return;
-  const Status kept = on_journal("keeping a file of the run", [&] {
-    return journal_.keep_file(name, shell_.seal->seal(name, bytes));
+  const Status kept = on_journal("keeping a file of the run", [&]() -> Status {
+    ANTDT_TRY(const std::string sealed, shell_.seal->seal(name, bytes));
+    return journal_.keep_file(name, sealed);
   });
   if (!kept) log_warn("other hosts will not find {}: {}", name, kept.error().message);
 }
@@ -105,11 +106,13 @@ void Turns::sync_history() {
 void Turns::pause_if_disk_is_full() {
   if (!journal_.store().low_on_space() || !pause_.begin(shell_.loop.now())) return;
   shell_.feed(ctl::job::PauseChanged{true});
-  shell_.note(
-      "paused",
-      fmt::format("the disk of {}/state.db is full: make room for {} MiB there; the job "
-                  "waits and goes on by itself",
-                  shell_.options.state_dir, shard_server::SqliteOptions{}.ballast_bytes >> 20));
+  shell_.note("paused", no_room());
+}
+
+std::string Turns::no_room() const {
+  return fmt::format(
+      "the disk of the journal is full: make room for {} MiB in {}, and the job goes on by itself",
+      shard_server::SqliteOptions{}.ballast_bytes >> 20, shell_.options.state_dir);
 }
 
 void Turns::go_on_if_there_is_room() {

@@ -46,6 +46,8 @@ class Turns {
 
   [[nodiscard]] const ctl::job::JournalPause& pause() const { return pause_; }
   void go_on_if_there_is_room();
+  // What a pause is for, and what ends it.
+  [[nodiscard]] std::string no_room() const;
 
  private:
   void send();

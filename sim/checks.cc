@@ -16,7 +16,9 @@ constexpr Duration kAway = std::chrono::seconds(1);
 
 std::uint64_t by_program(const shard_server::EpochAccount& account) {
   std::uint64_t records = 0;
-  for (const auto& reason : account.skipped_by_program) records += reason.records;
+  for (const auto& reason : account.skipped_by_program) {
+    if (!reason.text.starts_with("the training was ended")) records += reason.records;
+  }
   return records;
 }
 
@@ -65,6 +67,10 @@ void Checks::took(const Worker& worker, Record record) {
 
 void Checks::trained(const Worker& worker, Record record) {
   check_data(worker);
+  const bool over = shape_.ends_at != Step{} && worker.step() >= shape_.ends_at;
+  if (over && !shape_.ends_alone) {
+    world_.violate("end of training", worker.doing() + " makes a step behind the last one");
+  }
   const unsigned times = worker.model().tally.at(record);
   const unsigned epoch = worker.phase().epoch.value;
   const unsigned expected = epochs_with(record, epoch + 1);
@@ -204,6 +210,7 @@ void Checks::durable(const ctl::JobMachine& machine,
                                           ledger.records(), size->second));
     }
   }
+  see_cut(machine);
   check_hands(ledger);
   check_monotone(machine);
   check_change(machine);
@@ -228,6 +235,25 @@ void Checks::check_change(const ctl::JobMachine& machine) {
   if (idle_ <= kChange) return;
   world_.violate("change", fmt::format("nothing is done about {} servers that are to become {}",
                                        machine.lifecycle().servers(), image.servers_wanted));
+}
+
+void Checks::see_cut(const ctl::JobMachine& machine) {
+  const shard_server::Phase& phase = machine.ledger().phase();
+  const std::uint32_t epoch = phase.epoch.value;
+  const bool is_cut = phase.number > 0 && !machine.accounts().cut(epoch).empty();
+  if (cut_ && !is_cut) {
+    skips_[cut_->epoch] = std::move(cut_->skips);
+    skipped_[cut_->epoch] = std::move(cut_->skipped);
+    cut_.reset();
+  }
+  if (!is_cut || cut_) return;
+  cut_ = Cut{epoch, skips_[epoch], skipped_[epoch]};
+  const std::vector<Record>& order = order_of(Epoch{epoch});
+  skipped_[epoch].add({0, order.size()});
+  for (const Record record : order) {
+    auto& since = skips_[epoch][record];
+    if (!since) since = machine.generation();
+  }
 }
 
 void Checks::check_hands(const shard_server::Ledger& ledger) {
@@ -302,7 +328,7 @@ void Checks::ended(const ctl::JobMachine& machine, const SharedFiles& files,
     servers_.ended(files.checkpoints.rbegin()->second.state.model);
   if (!exact()) return;  // the last checkpoint already contains all records: see stored()
   const Model& kept = files.checkpoints.rbegin()->second.state.model;
-  contains("the last checkpoint", kept, full(shape_.epochs), true, "exactly once");
+  contains("the last checkpoint", kept, full(epochs_of(machine)), true, "exactly once");
   check_program_skips("the last checkpoint", kept, machine.accounts());
   std::uint64_t trained = 0, accounted = 0;
   for (const std::uint8_t times : kept.tally) trained += times;
@@ -313,6 +339,11 @@ void Checks::ended(const ctl::JobMachine& machine, const SharedFiles& files,
     world_.violate("accounts", fmt::format("{} are called trained once, and the model has {}",
                                            accounted, trained));
   }
+}
+
+std::uint32_t Checks::epochs_of(const ctl::JobMachine& machine) const {
+  const auto& ends = machine.lifecycle().training_ends();
+  return ends ? ends->epochs : shape_.epochs;
 }
 
 void Checks::check_program_skips(const std::string& who, const Model& model,
@@ -344,7 +375,7 @@ void Checks::check_accounts(const ctl::JobMachine& machine) {
                                e.epoch, e.once, e.repeated, e.lost, e.remaining, e.skipped,
                                may_miss, e.elsewhere));
   }
-  if (accounts.epochs().size() != shape_.epochs) {
+  if (accounts.epochs().size() != epochs_of(machine)) {
     world_.violate("accounts", fmt::format("{} epochs", accounts.epochs().size()));
   }
 }

@@ -22,6 +22,8 @@
 //                     pause and reports that
 //   end               no member hears "end" before all records are committed
 //   skipped           a skipped record is not handed out again, and no other is missing
+//   end of training   once its program has ended the training no member makes a step, what is
+//                     left of the epoch is skipped, and no other epoch begins
 //   program skips     the accounts have exactly the records that the program skipped in the
 //                     steps of a model: when a generation settles, in a checkpoint and at
 //                     the end
@@ -113,6 +115,8 @@ class Checks {
   void check_pin(const Program& who, Record record);
   void check_hands(const shard_server::Ledger& ledger);
   void check_monotone(const ctl::JobMachine& machine);
+  // The whole epoch in which the training ends may be left out, unless training goes back before.
+  void see_cut(const ctl::JobMachine& machine);
   void check_models(const ctl::JobMachine& machine,
                     const std::vector<std::shared_ptr<Worker>>& living, const SharedFiles& files);
   void check_servers(const ctl::JobMachine& machine);
@@ -122,6 +126,8 @@ class Checks {
   void check_accounts(const ctl::JobMachine& machine);
   void check_program_skips(const std::string& who, const Model& model,
                            const shard_server::Accounts& accounts);
+  // How many epochs something is trained of.
+  [[nodiscard]] std::uint32_t epochs_of(const ctl::JobMachine& machine) const;
   void contains(const std::string& who, const Model& model, const Tally& tally, bool exactly,
                 const char* invariant);
 
@@ -146,6 +152,13 @@ class Checks {
   // By epoch and record: the newest generation at the time when the record's commit became durable.
   std::map<std::uint32_t, std::map<Record, std::optional<Generation>>> skips_;
   std::map<std::uint32_t, shard_server::IntervalSet> skipped_;  // positions, by epoch
+  // What skips_ and skipped_ had of the epoch before it was cut.
+  struct Cut {
+    std::uint32_t epoch = 0;
+    std::map<Record, std::optional<Generation>> skips;
+    shard_server::IntervalSet skipped;
+  };
+  std::optional<Cut> cut_;
 };
 
 }  // namespace antdt::sim

@@ -29,7 +29,10 @@ bool set_faults(std::string_view name, Faults& f) {
   if (all || name == "operators") f.operator_wish = 3;
   if (all || name == "messages")
     f.lose = 0.02, f.duplicate = 0.02, f.reorder = 0.02, f.delay = 0.01;
-  if (all || name == "programs") f.program_skips = true, f.worker_kill = 6;
+  if (all || name == "programs") {
+    f.program_skips = f.program_ends = true;
+    f.worker_kill = 6;
+  }
   // Workers die as well, so that some are started on that host in the middle of training.
   if (name == "data") f.other_data = true, f.worker_kill = 6, f.host_crash = 2;
   return all || f.weight() > 0 || f.lose > 0 || name == "none";

@@ -130,6 +130,17 @@ void draw_sharing(JobShape& shape, const Options& options) {
   shape.sharing->group = static_cast<std::uint32_t>(rng.between(2, 8));
 }
 
+// In one of four jobs that sum their gradients the program ends the training.
+void draw_ending(JobShape& shape, const Options& options) {
+  constexpr std::uint64_t kOwn = 0xe4d5;
+  Rng rng(options.seed ^ kOwn);
+  const bool sums = shape.sync == SyncStrategy::kAllReduce && shape.domains.empty();
+  if (!options.faults.program_ends || !sums || !rng.chance(0.25)) return;
+  const std::uint64_t steps = shape.epochs * shape.train_records / shape.global_batch;
+  shape.ends_at = Step{rng.between(1, steps)};
+  shape.ends_alone = rng.chance(0.3);
+}
+
 constexpr std::uint32_t kDomains = 2;  // as many as there are hosts, at least
 constexpr std::uint32_t kMostHosts = 4;
 
@@ -245,6 +256,7 @@ DrawnJob draw_job(Rng& rng, const Options& options) {
   draw_visits(shape, options);
   draw_sharing(shape, options);
   draw_pins(job, options);
+  draw_ending(shape, options);
   if (options.faults.program_skips) shape.program_skips_one_in = 16;
   return job;
 }

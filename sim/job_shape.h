@@ -42,6 +42,10 @@ struct JobShape {
   Delivery delivery = Delivery::kExactlyOnce;
   std::optional<worker::sharing::ShareRules> sharing = {};  // members share their steps
   std::uint32_t program_skips_one_in = 0;                   // of the records; 0: of none
+  // The program ends the training when this many steps are in the model; 0: it does not. By itself
+  // each member does that, or only w0.
+  Step ends_at = {};
+  bool ends_alone = false;
   // Of grown_records() records; empty: they are not pinned. Hosts are in domains in turns.
   shard_server::Pins pins = {};
   bool pins_evaluation = false;

@@ -28,6 +28,7 @@ enum class Sabotage {
   kSkipUnasked,   // records are skipped that nobody asked to skip
   kHideSkip,      // a member does not report which records its program skipped
   kHurrySkip,     // a member completes a step before the journal has what its program skipped in it
+  kEndLate,       // a member makes one more step after its program has ended the training
   kPushTooSoon,   // a worker of servers pushes before the ledger has taken back what came too late
   kSayLess,       // a worker of a group of servers that is given up does not report what its home
                   // may have applied and the ledger does not know
@@ -89,6 +90,7 @@ struct Faults {
   std::uint32_t spoil = 0;          // the newest checkpoint is damaged
   std::uint32_t operator_wish = 0;  // evictions, resizes, skips, a stop and a resume
   bool program_skips = false;       // the workers' program skips some records
+  bool program_ends = false;        // in some jobs it ends the training before the last epoch
   bool other_data = false;          // one host has files that differ from the launcher's
   // The machines' monotonic clocks have different first values and rates.
   bool clocks = false;
@@ -127,8 +129,8 @@ struct Options {
 };
 
 // By name: "none", "workers", "daemon", "agents", "disks", "store", "operators", "messages",
-// "programs" (which skip records, while workers die), "all" of these, and "data" (a job with it
-// cannot complete). Returns false for other names.
+// "programs" (which skip records and end the training, while workers die), "all" of these, and
+// "data" (a job with it cannot complete). Returns false for other names.
 bool set_faults(std::string_view name, Faults& faults);
 
 }  // namespace antdt::sim

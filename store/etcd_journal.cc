@@ -9,7 +9,6 @@
 
 namespace antdt::store {
 
-using shard_server::JournalStore;
 using shard_server::StoredBody;
 using shard_server::StoredJournal;
 
@@ -157,7 +156,7 @@ Result<StoredJournal> read_at(Etcd& etcd, const Keys& keys, Revision at) {
 
 constexpr const char* kStandsStill = "etcd does not answer, tried again until it does: ";
 
-class EtcdJournal final : public JournalStore {
+class EtcdJournal final : public shard_server::JournalStore {
  public:
   EtcdJournal(std::unique_ptr<Etcd> etcd, EtcdJournalOptions options)
       : options_(std::move(options)),
@@ -282,7 +281,7 @@ Result<bool> EtcdJournal::try_to_take(const Meta& found, Incarnation incarnation
 }
 
 Status EtcdJournal::take_over() {
-  Duration unanswered{}, held_by_another{};
+  MonoTime answered = options_.now(), held_from = MonoTime::max();
   std::string said;
   for (;; options_.wait(kRetryAfter)) {
     const auto present = look();
@@ -290,7 +289,10 @@ Status EtcdJournal::take_over() {
       const LockValue lock = present->lock ? read_lock(present->lock->value) : LockValue{};
       const bool has_ended = !options_.file_lock.empty() && lock.file_lock == options_.file_lock;
       if (present->lock && !has_ended) {
-        if (!options_.waits_for_lease || held_by_another > options_.lease + options_.patience) {
+        answered = options_.now();
+        if (answered < held_from) held_from = answered;
+        if (!options_.waits_for_lease ||
+            answered - held_from > options_.lease + options_.patience) {
           return fail(ErrorKind::kAborted,
                       "the job daemon on {} runs this job and is alive: watch the job there, or "
                       "stop it there before it is resumed here",
@@ -298,12 +300,14 @@ Status EtcdJournal::take_over() {
         }
         say_once(said,
                  fmt::format("waits for the lease of the job daemon on {} to end", lock.holder));
-        held_by_another += kRetryAfter;
         continue;
       }
       const auto taken = try_to_take(present->meta, Incarnation{present->meta.incarnation + 1});
       if (taken && *taken) return {};
-      if (taken) continue;
+      if (taken) {
+        answered = options_.now();
+        continue;
+      }
       if (taken.error().kind != ErrorKind::kUnreachable) {
         return tl::unexpected<Error>(taken.error());
       }
@@ -313,8 +317,7 @@ Status EtcdJournal::take_over() {
     } else {
       said = present.error().message;
     }
-    unanswered += kRetryAfter;
-    if (unanswered > options_.patience) {
+    if (options_.now() - answered > options_.patience) {
       return fail(ErrorKind::kUnreachable, "etcd does not answer ({})", said);
     }
   }
@@ -452,8 +455,8 @@ Status EtcdJournal::replace_snapshot(std::uint64_t through, std::uint64_t checks
 
 }  // namespace
 
-Result<std::unique_ptr<JournalStore>> open_etcd_journal(std::unique_ptr<Etcd> etcd,
-                                                        EtcdJournalOptions options) {
+Result<std::unique_ptr<shard_server::JournalStore>> open_etcd_journal(std::unique_ptr<Etcd> etcd,
+                                                                      EtcdJournalOptions options) {
   auto journal = std::make_unique<EtcdJournal>(std::move(etcd), std::move(options));
   if (const Status taken = journal->take_over(); !taken) {
     return fail(taken.error().kind, "{}: {}", journal->name(), taken.error().message);

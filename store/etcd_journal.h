@@ -63,7 +63,7 @@ struct EtcdJournalOptions {
   bool waits_for_lease = true;       // of another holder; else kRefused at once
   Incarnation first_incarnation{1};  // with which a new journal begins
   // How long opening waits for etcd's first answer, and how long, beyond a lease's length, for
-  // another holder's lease to end.
+  // another holder's lease to end. Time counts, and not tries, which may take long.
   Duration patience = std::chrono::seconds(5);
   // Keeps the lease alive from now on.
   std::function<std::unique_ptr<HeldLease>(LeaseId)> hold;

@@ -79,8 +79,7 @@ FORKS = re.compile(r"(?<![\w.])(::)?v?fork\(\)")
 MAY_FORK = {"core/os/spawn.cc": "starts programs",
             "antdtd/shim/shim.cc": "leaves a copy that starts its agent again",
             "antdtd/shim/cgroup.cc": "tries whether a process can enter a cgroup",
-            "trainer/ps_link/child_copy.cc": "a server as it was, to be written",
-            "trainer/loop/state/state_child.cc": "a training state as it was, to be written",
+            "core/os/forks/forked_copy.cc": "a training state as it was, to be written",
             "trainer/collective/bench.cc": "ranks of a benchmark",
             "bench/programs/copies_bench.cc": "the other end of a link",
             "bench/programs/ps_store_bench.cc": "measures a fork"}

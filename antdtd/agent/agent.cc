@@ -155,7 +155,11 @@ void Agent::apply(const supervision::Input& input) {
 }
 
 void Agent::run(const supervision::LaunchProcess& effect) {
-  log_info("starting {}: {}", describe(effect.key), fmt::join(effect.start->command, " "));
+  // Arguments may have passwords in them, and others read this log.
+  const auto& command = effect.start->command;
+  log_info("starting {}: {}, with {} arguments", describe(effect.key),
+           command.empty() ? std::string() : command.front(),
+           command.empty() ? 0 : command.size() - 1);
   const Status claimed = claim_devices(*effect.start);
   if (!claimed) return runner_->fail_start(effect.key, claimed.error());
   runner_->launch(effect.key, effect.start);

@@ -40,10 +40,10 @@ struct AgentFlags {
   std::string device_claims = DeviceClaims::kDirectory;
 };
 
-// How long an agent waits for the first look at its devices before it serves. Shorter than the time
-// after which the processes of a private agent give it up
-// (ProcessRunner::Settings::agent_hung_after).
-inline constexpr Duration kFirstLook = std::chrono::seconds(3);
+// How long an agent waits for the first look at its devices before it serves: long enough for a
+// driver that is awake, and shorter than anybody waits for an agent's answer. Those who need the
+// devices wait for them (wire::HostDevices::pending).
+inline constexpr Duration kFirstLook = std::chrono::seconds(1);
 
 // Returns the flags with every default filled in, or kUsage.
 [[nodiscard]] Result<AgentFlags> complete(AgentFlags flags);

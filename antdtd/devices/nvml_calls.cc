@@ -23,7 +23,9 @@ Result<Calls> find_calls(const std::string& library) {
       find(calls, calls.init, "nvmlInit_v2") && find(calls, calls.shutdown, "nvmlShutdown") &&
       find(calls, calls.count, "nvmlDeviceGetCount_v2") &&
       find(calls, calls.handle, "nvmlDeviceGetHandleByIndex_v2") &&
-      find(calls, calls.throttle_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons") &&
+      // Its name until CUDA 12 follows: CUDA 14 will not have it any more.
+      (find(calls, calls.throttle_reasons, "nvmlDeviceGetCurrentClocksEventReasons") ||
+       find(calls, calls.throttle_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons")) &&
       (find(calls, calls.processes, "nvmlDeviceGetComputeRunningProcesses_v3") ||
        find(calls, calls.processes, "nvmlDeviceGetComputeRunningProcesses_v2"));
   if (!all) return fail(ErrorKind::kUnreachable, "{} is too old: a call is missing", library);

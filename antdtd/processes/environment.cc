@@ -49,7 +49,7 @@ std::vector<std::string> worker_environment(const std::vector<std::string>& agen
                                             const std::string& workers_socket,
                                             const ProcessKey& key,
                                             const std::vector<wire::EnvVar>& job_env,
-                                            const TracerFiles& tracer) {
+                                            const PythonFiles& python) {
   std::map<std::string, std::string> env;
   for (const std::string& entry : agent_env) {
     const std::size_t equals = entry.find('=');
@@ -71,11 +71,13 @@ std::vector<std::string> worker_environment(const std::vector<std::string>& agen
   if (speaks(env["ANTDT_PROTOCOL"], Protocol::kTorchrun))
     env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
 
+  if (!python.library.empty()) env["ANTDT_AGENT_LIBRARY"] = python.library;
+
   const auto trace = env.find("ANTDT_TRACE");
-  if (trace != env.end() && trace->second == "1" && !tracer.folder.empty()) {
+  if (trace != env.end() && trace->second == "1" && !python.tracer.empty()) {
     const std::string before = env["PYTHONPATH"];
-    env["PYTHONPATH"] = before.empty() ? tracer.folder : tracer.folder + ":" + before;
-    if (!tracer.library.empty()) env.try_emplace("ANTDT_LIBRARY", tracer.library);
+    env["PYTHONPATH"] = before.empty() ? python.tracer : python.tracer + ":" + before;
+    if (!python.library.empty()) env.try_emplace("ANTDT_LIBRARY", python.library);
   }
 
   std::vector<std::string> list;
@@ -84,21 +86,23 @@ std::vector<std::string> worker_environment(const std::vector<std::string>& agen
   return list;
 }
 
-TracerFiles find_tracer(const std::string& executable) {
+PythonFiles find_python_files(const std::string& executable) {
   const std::filesystem::path bin = std::filesystem::path(executable).parent_path();
   const auto there = [&](const std::filesystem::path& path) {
     std::error_code failed;
     const std::filesystem::path real = std::filesystem::canonical(bin / path, failed);
     return failed ? std::string() : real.string();
   };
+  PythonFiles found{{}, there("../lib/libantdt.so.1")};
   for (const char* place : {"../share/antdt/trace/site",      // an installed prefix
                             "../trace/site",                  // antdt/bin of a wheel
                             "../../python/antdt/trace/site",  // build/bin of the source tree
                             "../../../python/antdt/trace/site"}) {
     if (there(std::filesystem::path(place) / "sitecustomize.py").empty()) continue;
-    return {there(place), there("../lib/libantdt.so.1")};
+    found.tracer = there(place);
+    break;
   }
-  return {};
+  return found;
 }
 
 }  // namespace antdt::antdtd

@@ -165,7 +165,7 @@ Result<ProcessRunner::Live> ProcessRunner::start_shim(const ProcessKey& key,
       is_job_daemon(key)
           ? job_daemon_environment(settings_.environment, key)
           : worker_environment(settings_.environment, settings_.workers_socket, key,
-                               environment_with_devices(start), find_tracer(settings_.shim));
+                               environment_with_devices(start), find_python_files(settings_.shim));
   const std::vector<std::string> arguments =
       shim_arguments(key, start, store_.directory(key), cgroup, settings_);
   ANTDT_TRY(const LaunchedShim shim, launch_shim(settings_.shim, arguments, environment));
@@ -189,7 +189,7 @@ Result<LaunchedShim> ProcessRunner::launch_shim_of(const UserIdentity& owner, co
   what.environment =
       worker_environment(environment_of(owner, settings_.environment),
                          workers_socket_of(settings_.socket_dir, owner.uid), key,
-                         environment_with_devices(start), find_tracer(settings_.shim));
+                         environment_with_devices(start), find_python_files(settings_.shim));
   OwnedFd procs;
   Pipe status;
   if (!status.open()) return fail_errno(ErrorKind::kIo, errno, "making a pipe for " + what.program);

@@ -170,8 +170,9 @@ class Shim {
 
  private:
   void turn() {
+    // While it kills, it does not look at the agent, whose end would be told again and again.
     std::array<pollfd, 4> items = {pollfd{signals_, POLLIN, 0}, out_.poll_item(), err_.poll_item(),
-                                   pollfd{agent_.agent_fd(), POLLIN, 0}};
+                                   pollfd{killing_ ? -1 : agent_.agent_fd(), POLLIN, 0}};
     const Duration wait = killing_ ? rounds_.pause() : claim_.period();
     const auto ms = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
     poll(items.data(), items.size(), static_cast<int>(ms));

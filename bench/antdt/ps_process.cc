@@ -12,7 +12,7 @@
 #include "bench/antdt/ps.h"
 #include "core/clock.h"
 #include "core/loop.h"
-#include "core/os/huge_pages.h"
+#include "core/os/forks/huge_pages.h"
 #include "core/os/process.h"
 #include "core/transport/socket.h"
 #include "trainer/ps/placement.h"

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "core/os/fs.h"
-#include "core/os/huge_pages.h"
+#include "core/os/forks/huge_pages.h"
 #include "trainer/ps/rows/store.h"
 #include "trainer/ps_link/slice_file.h"
 

@@ -11,7 +11,7 @@
 
 #include "core/clock.h"
 #include "core/loop.h"
-#include "core/os/huge_pages.h"
+#include "core/os/forks/huge_pages.h"
 #include "core/os/process.h"
 #include "core/transport/socket.h"
 #include "trainer/client/environment.h"

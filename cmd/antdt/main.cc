@@ -1,12 +1,15 @@
 // antdt: the program for users.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "core/os/process.h"
 #include "launcher/commands/commands.h"
+#include "launcher/commands/output.h"
 #include "launcher/commands/usage.h"
 
 int main(int argc, char** argv) {
@@ -51,7 +54,9 @@ int main(int argc, char** argv) {
     app.failure_message([&](const CLI::App* of, const CLI::Error& error) {
       return antdt::cli::usage_error(*of, error, argc, argv);
     });
-    return app.exit(e) == 0 ? 0 : 2;
+    return antdt::cli::finish_output(app.exit(e) == 0 ? 0 : 2);
+  } catch (const std::system_error&) {
+    if (std::ferror(stdout) == 0) throw;  // else fmt::print could not write
   }
-  return exit_code;
+  return antdt::cli::finish_output(exit_code);
 }

@@ -10,23 +10,21 @@
 
 namespace antdt {
 
-Status ensure_private_directory(const std::string& path) {
+Status ensure_private_directory(const std::string& path, const char* else_set) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return fail_errno(ErrorKind::kIo, errno, "making the directory " + path + " for sockets");
+    return fail_errno(ErrorKind::kIo, errno, "making the private directory " + path);
   }
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0) {
     return fail_errno(ErrorKind::kIo, errno, "looking at the directory " + path);
   }
   if (!S_ISDIR(info.st_mode)) {
-    return fail(ErrorKind::kUsage, "{} must be a directory for sockets and is something else",
-                path);
+    return fail(ErrorKind::kUsage, "{} must be a private directory and is something else", path);
   }
   if (info.st_uid != geteuid()) {
     return fail(ErrorKind::kUsage,
-                "{} belongs to user {}, not to you (user {}): set XDG_RUNTIME_DIR to a directory "
-                "of your own",
-                path, info.st_uid, geteuid());
+                "{} belongs to user {}, not to you (user {}): set {} to a directory of your own",
+                path, info.st_uid, geteuid(), else_set);
   }
   if ((info.st_mode & 077) != 0 && chmod(path.c_str(), 0700) != 0) {
     return fail_errno(ErrorKind::kIo, errno, "making " + path + " private (chmod 700)");

@@ -15,8 +15,10 @@ namespace antdt {
 // The directory, made with mode 0700 if it is missing. An error if it belongs to another user, is a
 // link, or can be entered by others and that cannot be changed.
 [[nodiscard]] Result<std::string> runtime_directory();
-// The same checks for a directory of the caller's choice.
-[[nodiscard]] Status ensure_private_directory(const std::string& path);
+// The same checks for a directory of the caller's choice. `else_set`: the variable with which the
+// user names another one.
+[[nodiscard]] Status ensure_private_directory(const std::string& path,
+                                              const char* else_set = "XDG_RUNTIME_DIR");
 
 // Path of a socket that a process of a job binds itself: beside the socket of its agent, which
 // removes it when the process has ended in whatever way.

@@ -21,6 +21,7 @@
 #include "core/report/process_report.h"
 #include "core/report/traced_report.h"
 #include "core/report/traffic.h"
+#include "core/report/training_ended.h"
 #include "core/report/work_report.h"
 
 namespace antdt::report {
@@ -61,6 +62,7 @@ struct Failure {
   std::string cause = {};  // a sentence, perhaps with the log lines that prove it
   bool first = false;      // this failure caused the others of its incident
   std::optional<double> recovered_in_s = {};
+  std::optional<std::uint64_t> went_back_to = {};  // a step; 0: the beginning of training
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("time_s", m.time_s);
@@ -71,6 +73,7 @@ struct Failure {
     v("cause", m.cause);
     v("first", m.first);
     v("recovered_in_s", m.recovered_in_s);
+    v.if_any("went_back_to", m.went_back_to);
   }
 };
 
@@ -146,7 +149,8 @@ struct Status {
   std::string message = {};            // the last thing that happened
   std::string waiting_for = {};        // which processes are waited for, and for what; empty: none
   std::string solution_trouble = {};   // why a user's own solution makes no decisions now
-  std::string disk_trouble = {};       // a filesystem of the run that does not answer
+  std::string disk_trouble = {};       // a filesystem of the run that does not answer, or is full
+  bool paused = false;                 // because the journal's disk is full
   std::vector<Failure> failures = {};  // only the newest 100
   std::vector<Host> hosts = {};
   std::map<std::string, Budget> budgets = {};  // by class of failure
@@ -163,6 +167,7 @@ struct Status {
   std::uint64_t servers_wanted = 0;    // the number to which the servers are being changed
   std::optional<Ending> outcome = {};  // set when the job begins to end
   std::vector<Skipped> skipped_by_program = {};
+  std::optional<TrainingEnded> training_ended = {};
   // For a script of protocol torchrun:
   std::optional<TracedScript> traced = {};
   std::optional<HangFound> hang = {};                    // the newest one
@@ -187,6 +192,7 @@ struct Status {
     v("waiting_for", m.waiting_for);
     v.later("solution_trouble", m.solution_trouble);
     v.later("disk_trouble", m.disk_trouble);
+    v.later("paused", m.paused);
     v("failures", m.failures);
     v("hosts", m.hosts);
     v.later("budgets", m.budgets);
@@ -202,6 +208,7 @@ struct Status {
     v.if_any("servers_wanted", m.servers_wanted);
     v.if_any("outcome", m.outcome);
     v.if_any("skipped_by_program", m.skipped_by_program);
+    v.if_any("training_ended", m.training_ended);
     v.if_any("traced", m.traced);
     v.if_any("hang", m.hang);
     v.if_any("traffic", m.traffic);
@@ -210,9 +217,9 @@ struct Status {
 };
 
 struct EpochSummary {
-  double train_loss = 0;
+  double train_loss = 0;  // not a number (null): not known, or the model has diverged
   std::uint64_t samples = 0;
-  double seconds = 0;  // seconds of its training phase
+  double seconds = 0;  // seconds of its training phase; 0: not known
   std::optional<Evaluation> eval = {};
   template <class Self, class V>
   static void fields(Self& m, V& v) {
@@ -275,7 +282,7 @@ struct Summary {
   std::string job = {};
   std::string state = {};  // "done", "failed", "stopped"
   double wall_seconds = 0;
-  double training_seconds = 0;  // sum over training phases
+  double training_seconds = 0;  // sum over training phases; 0: not known
   std::uint64_t steps = 0;
   std::uint64_t samples_total = 0;
   std::uint64_t samples_trained = 0;
@@ -284,7 +291,7 @@ struct Summary {
   std::uint64_t samples_lost = 0;
   std::uint64_t samples_skipped = 0;
   std::uint64_t samples_unaccounted = 0;
-  double samples_per_second = 0;  // mean over all training phases
+  double samples_per_second = 0;  // mean over all training phases; 0: not known
   std::uint64_t generations = 0;
   std::uint64_t lineages = 0;
   std::uint64_t incarnations = 0;
@@ -297,6 +304,8 @@ struct Summary {
   Exit exit = {};
   TimeSpent lost_time = {};                      // sum over all workers
   std::vector<Skipped> skipped_by_program = {};  // contained in samples_skipped
+  std::uint64_t rows_put_aside = 0;              // malformed rows of the data, which are no records
+  std::optional<TrainingEnded> training_ended = {};
   std::optional<Traffic> traffic = {};           // if workers exchanged anything in collectives
   std::optional<UpdateThreshold> update_threshold = {};  // with trainer.sync = "gaia"
   // If the model is on parameter servers:
@@ -334,6 +343,8 @@ struct Summary {
     v("exit", m.exit);
     v("lost_time", m.lost_time);
     v.if_any("skipped_by_program", m.skipped_by_program);
+    v.if_any("rows_put_aside", m.rows_put_aside);
+    v.if_any("training_ended", m.training_ended);
     v.if_any("traffic", m.traffic);
     v.if_any("update_threshold", m.update_threshold);
     v.if_any("servers", m.servers);

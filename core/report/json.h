@@ -3,13 +3,14 @@
 //
 // Reading is strict: a required field that is missing or has another type is an error that names it
 // ("workers[2].attempt is missing"). Unknown fields are ignored, because a newer version wrote
-// them.
+// them. A number that is not finite, such as the loss of a model that has diverged, is null.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -139,6 +140,10 @@ antdt::Status read_number(const Json& from, const std::string& where, T& into) {
   if constexpr (std::same_as<T, bool>) {
     if (!from.is_boolean()) return wrong_type(where, "truth value");
   } else if constexpr (std::floating_point<T>) {
+    if (from.is_null()) {  // JSON has no number for what is not finite
+      into = std::numeric_limits<T>::quiet_NaN();
+      return {};
+    }
     if (!from.is_number()) return wrong_type(where, "number");
   } else if constexpr (std::unsigned_integral<T>) {
     if (!from.is_number_unsigned()) return wrong_type(where, "count");

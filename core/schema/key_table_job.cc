@@ -14,8 +14,8 @@ const std::vector<Key>& job() {
       {"job.seed", kInteger, "1", "seed of the records' order and the first parameters", {0, kAny}},
 
       {"cluster.hosts", kTexts, "[]",
-       "agents to run the workers, as \"address:port\", an IPv6 address in brackets; none: this "
-       "machine"},
+       "agents to run the workers, as \"host\" or \"host:port\" (default port 7700), an IPv6 "
+       "address in brackets if a port follows; none: this machine"},
       {"cluster.interface", kText, "\"\"",
        "network interface for what workers and parameter servers send one another; empty: that of "
        "the host's address in cluster.hosts"},
@@ -55,7 +55,11 @@ const std::vector<Key>& job() {
        "of the present one is lost; with cluster.store",
        {0, 100}},
 
-      {"roles.worker.count", kCount, "", "workers of the job: a number, or { min, max }", {1, 1e5}},
+      {"roles.worker.count",
+       kCount,
+       "",
+       "workers of the job: a number, or the bounds { min, max }",
+       {1, 1e5}},
       {"roles.worker.command", kTexts, "[\"antdt-trainer\"]",
        "program and arguments; a program without a slash is looked for beside antdt, then in PATH"},
       {"roles.worker.protocol",

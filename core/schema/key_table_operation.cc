@@ -99,8 +99,8 @@ const std::vector<Key>& operation() {
        "most drastic actions (restarts, evictions, resizing) done in an hour",
        {0, 1e6}},
       {"control.share_steps", kBoolean, "false",
-       "members that are fast in a step compute records of those that are slow in it: "
-       "docs/sharing"},
+       "members that are fast in a step compute records of those that are slow in it, as long as "
+       "that makes steps shorter: docs/sharing"},
 
       {"failure.host_lost_after",
        kMilliseconds,

@@ -96,6 +96,9 @@ struct Join {
   std::string unreadable = {};
   // It can follow Form::unlike, which trainers of an earlier release do not know.
   bool settles_differences = false;
+  // Not empty: its program ends the training with what is trained by now, and why (200 bytes at
+  // most are kept).
+  std::string ends = {};
   ANTDT_MESSAGE("join") {
     v("pid", m.pid);
     v("data", m.data);
@@ -109,6 +112,7 @@ struct Join {
     v("said", m.said);
     v("unreadable", m.unreadable);
     v("settles_differences", m.settles_differences);
+    v("ends", m.ends);
   }
 };
 

@@ -88,6 +88,19 @@ struct Visit {
   }
 };
 
+// Under control.share_steps: what a trial of shared steps and of others has found.
+struct StepKinds {
+  bool shares = false;          // members go on sharing
+  std::uint64_t shared_us = 0;  // a step of either kind, on average
+  std::uint64_t alone_us = 0;
+  bool operator==(const StepKinds&) const = default;
+  ANTDT_PART {
+    v("shares", m.shares);
+    v("shared_us", m.shared_us);
+    v("alone_us", m.alone_us);
+  }
+};
+
 // How far training is: from the member of rank 0 (loss) and from every member (place). One-way and
 // cumulative; the last one of a phase has done = true. About once a second, the member of rank 0
 // also reports which records made the steps.
@@ -101,7 +114,9 @@ struct Progress {
   PlanVersion plan;   // in force
   bool done = false;  // the model contains all records of the phase, and a further step completed
   StepHistory history{};
-  std::optional<Visit> visit = {};  // the newest of this phase, from the member of rank 0
+  // From the member of rank 0: the newest visit of this phase, the newest trial of this generation.
+  std::optional<Visit> visit = {};
+  std::optional<StepKinds> kinds = {};
   ANTDT_MESSAGE("progress") {
     v("phase", m.phase);
     v("step", m.step);
@@ -113,6 +128,7 @@ struct Progress {
     v("done", m.done);
     v("history", m.history);
     v("visit", m.visit);
+    v("kinds", m.kinds);
   }
 };
 

@@ -315,8 +315,8 @@ Status Controller::check_approved(const std::string& kind, const std::string& ta
   const auto found = advised_.find({kind, target});
   if (found == advised_.end()) {
     return fail(ErrorKind::kRefused,
-                "{} of {} is not advised any more: if it still makes sense it will be again", kind,
-                target);
+                "{}{}{} is not advised any more: if it still makes sense it will be again", kind,
+                target.empty() ? "" : " of ", target);
   }
   const Action& action = found->second.action;
   const Member* member = nullptr;

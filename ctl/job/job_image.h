@@ -2,6 +2,8 @@
 // whole whenever it changed; the last one counts. So it may not contain anything that grows with
 // the running time of a job. What is past (actions, failures whose incident is over, epochs before
 // the last two) is written once, each as a record of its own, and up to a bound in the snapshot.
+// What a worker told of itself is a record when the worker has ended, and the job's clock is one
+// beside other records of a turn.
 #pragma once
 
 #include <optional>
@@ -11,6 +13,7 @@
 #include "core/ids.h"
 #include "core/wire/drill_messages.h"
 #include "core/wire/membership_messages.h"
+#include "ctl/job/observers/worker_times.h"
 #include "ctl/lifecycle/lifecycle.h"
 #include "ctl/membership/membership.h"
 #include "ctl/monitor/devices.h"
@@ -22,6 +25,8 @@ inline constexpr std::string_view kImageRecord = "job";
 inline constexpr std::string_view kActionRecord = "action";    // an ImageAction
 inline constexpr std::string_view kFailureRecord = "failure";  // a FailureRecord
 inline constexpr std::string_view kEpochRecord = "epoch";      // an ImageEpoch
+inline constexpr std::string_view kWorkerRecord = "worker";    // an ImageWorker
+inline constexpr std::string_view kClockRecord = "clock";      // an ImageClock
 inline constexpr std::string_view kPastSection = "past";  // a section of a snapshot: an ImagePast
 
 struct ImageAction {
@@ -59,6 +64,42 @@ struct ImageEpoch {
   }
 };
 
+// The time that training took. Absent from journals of releases that did not keep it.
+struct ImageTraining {
+  std::uint64_t phase = 0;              // the training phase that is open; 0: none
+  std::optional<double> phase_began_s;  // by the job's clock; a phase that is trained again began
+                                        // earlier by what it took before. Empty: not known
+  std::optional<double> seconds;        // of the phases that are over; empty: not known
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("phase", m.phase);
+    v("phase_began_s", m.phase_began_s);
+    v("seconds", m.seconds);
+  }
+};
+
+// The newest one of a worker counts.
+struct ImageWorker {
+  WorkerId worker;
+  std::optional<WorkerTimes::Times> ended;  // the sum of its attempts that have ended
+  // Of the attempt that ran when a checkpoint was stored. If it lives, it tells this itself.
+  std::optional<WorkerTimes::Times> present;
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("worker", m.worker);
+    v("ended", m.ended);
+    v("present", m.present);
+  }
+};
+
+struct ImageClock {
+  double seconds = 0;  // later than LifecycleImage::seconds of an image before it
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("seconds", m.seconds);
+  }
+};
+
 struct ImageDeath {
   Epoch epoch;
   WorkerId worker;
@@ -78,11 +119,13 @@ struct ImagePast {
   std::vector<ImageAction> actions;
   std::vector<FailureRecord> failures;
   std::vector<ImageEpoch> epochs;
+  std::vector<ImageWorker> workers;
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("actions", m.actions);
     v("failures", m.failures);
     v("epochs", m.epochs);
+    v("workers", m.workers);
   }
 };
 
@@ -99,6 +142,8 @@ struct JobImage {
   std::uint64_t cut_phase = 0;  // the ledger's phase when the servers' last cut was ordered
   wire::Injected injected;      // newest fault injection
   std::vector<Devices::Said> devices;
+  std::optional<ImageTraining> training = {};
+  std::optional<wire::PsStats> decided = {};  // see ServerStats::earlier
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("lifecycle", m.lifecycle);
@@ -113,6 +158,8 @@ struct JobImage {
     v("cut_phase", m.cut_phase);
     v("injected", m.injected);
     v("devices", m.devices);
+    v("training", m.training);
+    v("decided", m.decided);
   }
 };
 

@@ -1,5 +1,6 @@
 #include "ctl/job/job_machine.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/overloaded.h"
@@ -9,6 +10,9 @@
 namespace antdt::ctl::job {
 namespace {
 
+// The job's clock is written this often, beside what a turn writes anyway.
+constexpr Duration kKeepClock = std::chrono::seconds(1);
+
 // What the journal holds of a job.
 struct Known {
   explicit Known(const shard_server::LedgerConfig& config) : ledger(config) {}
@@ -16,6 +20,7 @@ struct Known {
   shard_server::Accounts accounts;
   Past past;
   std::string image;
+  ImageClock clock;
 };
 
 Status replay_snapshot(const shard_server::JournalEntry& entry,
@@ -40,6 +45,8 @@ Status replay_record(const shard_server::JournalEntry& entry, Known& known) {
     ANTDT_RETURN_IF_ERROR(known.accounts.apply(entry.bytes));
   } else if (entry.kind == kImageRecord) {
     known.image = entry.bytes;
+  } else if (entry.kind == kClockRecord) {
+    ANTDT_TRY(known.clock, wire::decode<ImageClock>(entry.bytes));
   }
   return {};
 }
@@ -68,6 +75,7 @@ Result<JobMachine> JobMachine::open(JobMachineConfig config, std::unique_ptr<Sol
   if (is_known) {
     ANTDT_TRY(image, wire::decode<JobImage>(known.image));
     known.past.take_from(image);
+    image.lifecycle.seconds = std::max(image.lifecycle.seconds, known.clock.seconds);
     config.control.last_version = image.plan.version;
     config.control.rate = image.plan.rate;
     // A resumed run whose file says another threshold than before begins anew from that.
@@ -87,12 +95,26 @@ Result<JobMachine> JobMachine::open(JobMachineConfig config, std::unique_ptr<Sol
 
 void JobMachine::step(const Input& input, MonoTime now, Effects& out) {
   if (parts_->ended) return;
+  parts_->now = now;
+  const auto before = static_cast<std::ptrdiff_t>(out.size());
   Work work(now, out, agenda_);
   take(input, work);
   while (Item* item = agenda_.next()) take(*item, work);
   parts_->persist_past(work);
   image_changed_ = image_changed_ || work.image_changed();
+  const bool writes = std::any_of(out.begin() + before, out.end(), [](const Effect& e) {
+    return std::holds_alternative<PersistRecord>(e);
+  });
+  if (writes) keep_clock(work);
   if (work.last_note()) parts_->last_note = *work.last_note();
+}
+
+// The image has the clock as well, but a job may train for long without a change of its image.
+void JobMachine::keep_clock(Work& work) {
+  if (!image_changed_ && work.now - clock_kept_ < kKeepClock) return;
+  clock_kept_ = work.now;
+  if (image_changed_) return;
+  work.say(PersistRecord{kClockRecord, wire::encode(ImageClock{parts_->lifecycle.seconds()})});
 }
 
 void JobMachine::take(const Input& input, Work& work) {
@@ -190,6 +212,9 @@ void JobMachine::begin(const IncarnationRecovered& /*e*/, Work& work) {
   const std::vector<WorkerProcess>& workers = parts_->lifecycle.workers();
   for (const WorkerProcess& w : workers) {
     if (w.state == WorkerProcess::kJoined) parts_->vitals.watch(w.member(), work.now);
+    if (!w.running()) continue;
+    const double ran_s = parts_->lifecycle.seconds() - w.started_at_s;
+    parts_->times.runs_since(w.member(), work.now - from_seconds(ran_s));
   }
   const bool speaks = parts_->config.spec.protocol == Protocol::kAntdt;
   if (speaks && std::ranges::any_of(workers, &WorkerProcess::running)) parts_->group.expect(work);
@@ -204,15 +229,10 @@ void JobMachine::go_on(const RecoveryHeard& /*e*/, Work& work) {
 void JobMachine::go_on(const RecoveryPlanned& /*e*/, Work& work) {
   work.remember(parts_->history.resume(parts_->records.ledger(), parts_->membership.image()));
   const JobState state = parts_->lifecycle.state();
-  const std::uint64_t phase = parts_->lifecycle.phase().phase;
-  if (state == JobState::kTraining) parts_->series.resume_phase(phase, work.now);
+  const wire::PhaseStart open = parts_->lifecycle.phase();
+  if (open.what == wire::PhaseKind::kTrain) parts_->series.resume_phase(open.phase, work.now);
   work.note("recovered", fmt::format("incarnation {} goes on: {}, phase {}",
-                                     parts_->config.incarnation, state, phase));
-  // A decision may not have been sent before the restart; members that wait for it hear it now.
-  for (const WorkerProcess& w : parts_->lifecycle.workers()) {
-    if (!w.leaving() || !w.running()) continue;
-    work.send(w.member(), generation(), wire::Leave{"asked before", kExitResumable});
-  }
+                                     parts_->config.incarnation, state, open.phase));
   parts_->group.finish_recovery(work);
 }
 

@@ -82,6 +82,7 @@ class JobMachine {
 
   // Processes the first item of a step.
   void take(const Input& input, Work& work);
+  void keep_clock(Work& work);
   void begin(const IncarnationRecovered& e, Work& work);
   void begin(const ResumeOrdered& e, Work& work);
   void go_on(const RecoveryHeard& e, Work& work);
@@ -94,6 +95,7 @@ class JobMachine {
   Agenda agenda_;  // empty between steps; kept so that its memory is reused
   bool known_ = false;
   bool image_changed_ = false;
+  MonoTime clock_kept_{};  // when the job's clock was last written
 };
 
 }  // namespace antdt::ctl::job

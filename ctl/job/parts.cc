@@ -34,6 +34,7 @@ Parts::Parts(JobMachineConfig the_config, std::unique_ptr<Solution> solution,
       vitals(config.hang_after),
       devices(config.devices),
       series(!in_collective(config.spec.sync)),
+      server_stats(config.spec.server_replicas > 1),
       history(config.spec.external),
       past(std::move(the_past)),
       records(*this, std::move(ledger), std::move(accounts)),
@@ -66,9 +67,11 @@ void Parts::restore(JobImage image) {
   // write another one.
   const bool of_servers = config.spec.servers > 0;
   if (of_servers && image.servers.cut == 0) image.lifecycle.checkpoint_pending = false;
+  series.restore(past.epochs(), image.epochs, image.training, image.lifecycle.seconds);
   lifecycle.restore(std::move(image.lifecycle), group.restored());
   suspicions.restore(image.deaths);
-  series.restore(past.epochs(), image.epochs);
+  for (const auto& [id, worker] : past.workers()) times.restore(id, worker.ended, worker.present);
+  if (image.decided) server_stats.restore(*image.decided);
 }
 
 JobImage Parts::image() const {
@@ -87,6 +90,8 @@ JobImage Parts::image() const {
   for (std::size_t i = image.epochs_before; i < epochs; ++i) {
     image.epochs.push_back(series.image_of(i));
   }
+  image.training = series.image(lifecycle.seconds(), now);
+  if (server_stats.earlier().pushes_applied > 0) image.decided = server_stats.earlier();
   return image;
 }
 
@@ -106,6 +111,16 @@ void Parts::persist_past(Work& work) {
   }
   for (auto& [kind, bytes] : past.take_records()) {
     work.say(PersistRecord{kind, std::move(bytes)});
+  }
+}
+
+void Parts::keep_times(WorkerId worker) {
+  past.keep({worker, times.ended_of(worker), times.present_of(worker)});
+}
+
+void Parts::keep_all_times() {
+  for (const WorkerProcess& w : lifecycle.workers()) {
+    if (!w.is_server() && times.present_of(w.place.worker)) keep_times(w.place.worker);
   }
 }
 

@@ -71,6 +71,9 @@ struct Parts {
   [[nodiscard]] JobImage image() const;
   // Writes everything that has become past, once each.
   void persist_past(Work& work);
+  // Writes what is known of the time and the samples of a worker; of all workers that run.
+  void keep_times(WorkerId worker);
+  void keep_all_times();
   // Whether its workers are members of a collective, and its rows are on servers.
   [[nodiscard]] bool is_hybrid() const { return config.spec.sync == SyncStrategy::kHybrid; }
   // Whether the job trains, so that there is something to control.
@@ -88,6 +91,7 @@ struct Parts {
   Vitals vitals;
   Devices devices;
   bool ended = false;
+  MonoTime now{};  // of the present step
 
   // Observers are shown what happens. No decision depends on them.
   TrainingSeries series;

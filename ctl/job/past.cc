@@ -34,11 +34,15 @@ Result<bool> Past::replay(const shard_server::JournalEntry& entry) {
     // the epoch is trained once more
     if (epoch.number < epochs_.size()) epochs_.resize(epoch.number);
     epochs_.push_back(epoch);
+  } else if (entry.kind == kWorkerRecord) {
+    ANTDT_TRY(ImageWorker worker, wire::decode<ImageWorker>(entry.bytes));
+    workers_[worker.worker] = std::move(worker);
   } else if (entry.kind == kPastSection) {
     ANTDT_TRY(ImagePast past, wire::decode<ImagePast>(entry.bytes));
     for (const ImageAction& action : past.actions) put(action);
     std::ranges::move(past.failures, std::back_inserter(failures_));
     std::ranges::move(past.epochs, std::back_inserter(epochs_));
+    for (ImageWorker& worker : past.workers) workers_[worker.worker] = std::move(worker);
   } else {
     return false;
   }
@@ -74,6 +78,11 @@ void Past::add(const ImageEpoch& epoch) {
   records_.emplace_back(kEpochRecord, wire::encode(epochs_.back()));
 }
 
+void Past::keep(ImageWorker worker) {
+  records_.emplace_back(kWorkerRecord, wire::encode(worker));
+  workers_[worker.worker] = std::move(worker);
+}
+
 void Past::keep_epochs(std::size_t count) { epochs_.resize(std::min(epochs_.size(), count)); }
 
 const ActionReport* Past::action(std::uint64_t number) const {
@@ -91,6 +100,7 @@ shard_server::JournalEntry Past::section() const {
   for (const ActionReport& action : actions_) past.actions.push_back(image_of(action));
   past.failures.assign(failures_.begin(), failures_.end());
   past.epochs = epochs_;
+  for (const auto& [id, worker] : workers_) past.workers.push_back(worker);
   return {std::string(kPastSection), wire::encode(past)};
 }
 

@@ -1,10 +1,12 @@
 // The past of a job: actions, failures whose incident is over, epochs before the last two. Each is
-// written once, as a journal record. Only the newest actions and failures are kept. Pure; durable
-// by its records and its section of a snapshot.
+// written once, as a journal record. Only the newest actions and failures are kept. Besides, what
+// each worker did, of which the newest record counts. Pure; durable by its records and its section
+// of a snapshot.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,6 +34,7 @@ class Past {
   std::uint64_t add(ActionReport action);
   void add(FailureRecord failure);
   void add(const ImageEpoch& epoch);
+  void keep(ImageWorker worker);
   // Training goes on from a checkpoint, so only this many epochs are past.
   void keep_epochs(std::size_t count);
 
@@ -40,6 +43,7 @@ class Past {
   [[nodiscard]] const std::deque<ActionReport>& actions() const { return actions_; }
   [[nodiscard]] const std::deque<FailureRecord>& failures() const { return failures_; }
   [[nodiscard]] const std::vector<ImageEpoch>& epochs() const { return epochs_; }
+  [[nodiscard]] const std::map<WorkerId, ImageWorker>& workers() const { return workers_; }
 
   // What is new since the last call: kind and bytes of each record.
   [[nodiscard]] std::vector<std::pair<std::string_view, std::string>> take_records();
@@ -52,6 +56,7 @@ class Past {
   std::uint64_t next_number_ = 1;
   std::deque<FailureRecord> failures_;
   std::vector<ImageEpoch> epochs_;
+  std::map<WorkerId, ImageWorker> workers_;
   std::vector<std::pair<std::string_view, std::string>> records_;
 };
 

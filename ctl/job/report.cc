@@ -51,7 +51,8 @@ std::vector<report::Failure> failures_of(const std::vector<FailureRecord>& failu
                    .cls = std::string(name_of(static_cast<FailureClass>(f.cls))),
                    .cause = f.cause,
                    .first = first_cause(failures, f.incident) == i,
-                   .recovered_in_s = f.recovered_in_s});
+                   .recovered_in_s = f.recovered_in_s,
+                   .went_back_to = f.went_back_to});
   }
   return out;
 }
@@ -129,14 +130,16 @@ void add_servers(T& out, const JobReport& r) {
   std::uint64_t parts = 0, sum = 0;
   out.staleness.emplace();
   out.pushes.emplace();
-  for (const ServerReport& s : r.servers) {
-    parts += s.said.staleness_pushes;
-    sum += s.said.staleness_sum;
-    out.staleness->max = std::max(out.staleness->max, s.said.staleness_max);
-    out.pushes->applied += s.said.pushes_applied;
-    out.pushes->late += s.said.pushes_late;
-    out.pushes->repeated += s.said.pushes_repeated;
-  }
+  const auto add = [&](const wire::PsStats& said) {
+    parts += said.staleness_pushes;
+    sum += said.staleness_sum;
+    out.staleness->max = std::max(out.staleness->max, said.staleness_max);
+    out.pushes->applied += said.pushes_applied;
+    out.pushes->late += said.pushes_late;
+    out.pushes->repeated += said.pushes_repeated;
+  };
+  for (const ServerReport& s : r.servers) add(s.said);
+  add(r.decided_before);
   out.staleness->mean =
       static_cast<double>(sum) / static_cast<double>(std::max<std::uint64_t>(1, parts));
 }
@@ -249,6 +252,7 @@ report::Status status_of(const JobReport& r) {
                      .waiting_for = r.waiting_for,
                      .solution_trouble = r.solution_trouble,
                      .disk_trouble = r.disk_trouble,
+                     .paused = r.paused,
                      .failures = failures_of(newest(r.failures)),
                      .hosts = hosts_of(r.hosts),
                      .actions = actions_of(newest(r.actions))};
@@ -256,6 +260,7 @@ report::Status status_of(const JobReport& r) {
   for (const WorkerReport& w : r.workers) out.workers.push_back(worker_of(w));
   add_progress(out, r);
   out.skipped_by_program = skipped_of(r.totals);
+  out.training_ended = r.training_ended;
   add_servers(out, r);
   add_traced(out, r);
   out.servers_count = r.servers_count;
@@ -321,6 +326,8 @@ report::Summary summary_of(const JobReport& r) {
                       .checkpoints = r.checkpoints,
                       .exit = {outcome.code, exit_class, outcome.resumable, outcome.first_cause}};
   out.skipped_by_program = skipped_of(r.totals);
+  out.training_ended = r.training_ended;
+  out.rows_put_aside = r.rows_put_aside;
   add_epochs(out, r);
   add_workers(out, r);
   out.traffic = r.traffic;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "core/ids.h"
 #include "core/job_states.h"
 #include "core/report/traffic.h"
+#include "core/report/training_ended.h"
 #include "core/report/work_report.h"
 #include "core/wire/device/device_messages.h"
 #include "core/wire/servers/ps_messages.h"
@@ -89,9 +91,10 @@ struct ActionReport {
 };
 
 struct EpochReport {
-  double train_loss = 0;
+  // Not a number: it is not known, or the model has diverged.
+  double train_loss = std::numeric_limits<double>::quiet_NaN();
   std::uint64_t samples = 0;
-  double seconds = 0;  // seconds of its training phase
+  double seconds = 0;  // seconds of its training phase; 0: not known
   struct Eval {
     std::optional<double> auc, log_loss, accuracy;
     std::uint64_t records = 0;
@@ -139,17 +142,20 @@ struct JobReport {
   Step step;
   std::uint64_t samples_done = 0;
   std::uint64_t samples_total = 0;
+  std::uint64_t rows_put_aside = 0;  // malformed rows of the data, which are no records
   double wall_seconds = 0;
-  double training_seconds = 0;  // sum over training phases so far
-  // the present speed while the job runs; the mean of all training phases at its end
+  double training_seconds = 0;  // of training phases, until the newest progress; 0: not known
+  // the present speed while the job runs; the mean of all training phases at its end; 0: not known
   double samples_per_second = 0;
   std::optional<double> train_loss;  // recent
   std::string message;               // the last thing that happened
   std::string solution_trouble;  // why the user's program makes no decisions now; empty: it decides
-  std::string disk_trouble;      // which filesystem does not answer; empty: all do
+  std::string disk_trouble;      // which filesystem is full, or does not answer; empty: none
+  bool paused = false;           // the journal's disk is full, so nobody is given records
   std::string waiting_for;       // which processes are waited for, and for what; empty: none
   std::vector<WorkerReport> workers;
   std::vector<ServerReport> servers;
+  wire::PsStats decided_before = {};  // decisions that none of `servers` counts
   std::uint32_t servers_count = 0;   // while the job runs; there may be more processes than servers
   std::uint32_t servers_wanted = 0;  // set while the number of servers changes to this
   std::vector<ActionReport> actions;
@@ -161,6 +167,7 @@ struct JobReport {
   std::vector<FailureRecord> failures;
   std::vector<HostReport> hosts;
   std::vector<BudgetReport> budgets;
+  std::optional<report::TrainingEnded> training_ended = {};
   std::optional<TracedReport> traced = {};
   std::optional<HangReport> hang = {};
 };

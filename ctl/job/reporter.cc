@@ -65,7 +65,8 @@ std::vector<WorkerReport> workers_of(const Parts& parts) {
 // none of the ledger's.
 void add_traced(JobReport& r, const Parts& parts) {
   if (const auto& known = parts.traced.hang()) {
-    r.hang = HangReport{known->hang, known->at_s, known->over};
+    r.hang = HangReport{known->hang, known->at_s, known->over()};
+    r.hang->hang.text = known->text(parts.lifecycle.seconds());
   }
   const trace::TracedRanks::Progress& progress = parts.traced.ranks().progress();
   const auto& ranks = parts.traced.ranks().ranks();
@@ -151,14 +152,13 @@ void add_speed(JobReport& r, const Parts& parts) {
   const ProgressView& progress = parts.series.progress();
   const bool training = parts.lifecycle.phase().what == wire::PhaseKind::kTrain;
   std::uint64_t trained = 0;
-  double seconds = 0;
-  for (const EpochReport& e : parts.series.epochs()) {
-    trained += e.samples;
-    seconds += e.seconds;
+  for (const EpochReport& e : parts.series.epochs()) trained += e.samples;
+  if (training && !parts.ended) {
+    // While it is paused, nobody hears what members report.
+    r.samples_per_second = r.paused ? 0 : progress.samples_per_second();
+  } else if (r.training_seconds > 0) {
+    r.samples_per_second = static_cast<double>(trained) / r.training_seconds;
   }
-  r.samples_per_second = training && !parts.ended ? progress.samples_per_second()
-                         : seconds > 0            ? static_cast<double>(trained) / seconds
-                                                  : 0;
   if (training) r.train_loss = progress.recent_loss();
 }
 
@@ -214,8 +214,13 @@ std::optional<report::UpdateThreshold> threshold_of(const Controller& controller
 }  // namespace
 
 std::uint64_t samples_total(const Parts& parts) {
-  return parts.records.accounts().records_before(parts.config.spec.epochs,
-                                                 parts.config.spec.train_records);
+  const shard_server::Accounts& accounts = parts.records.accounts();
+  if (!parts.lifecycle.training_ends()) {
+    return accounts.records_before(parts.config.spec.epochs, parts.config.spec.train_records);
+  }
+  std::uint64_t total = 0;  // what is left when the training ends is to be trained no more
+  for (const shard_server::EpochAccount& e : accounts.epochs()) total += e.records - e.left;
+  return total;
 }
 
 std::uint64_t samples_done(const Parts& parts) {
@@ -229,6 +234,7 @@ std::uint64_t samples_done(const Parts& parts) {
     return before +
            std::max(parts.series.progress().samples_in_phase(), parts.records.ledger().committed());
   }
+  if (parts.lifecycle.training_ends()) return samples_total(parts);
   return phase.what == wire::PhaseKind::kEval ? until(phase.epoch.value + 1) : before;
 }
 
@@ -246,21 +252,29 @@ JobReport report_of(const Parts& parts) {
   r.update_threshold = threshold_of(parts.controller);
   r.incarnation = parts.config.incarnation;
   r.epochs = epochs;
-  r.epoch = std::min(phase.epoch.value, epochs > 0 ? epochs - 1 : 0);
+  const auto& ends = parts.lifecycle.training_ends();
+  const std::uint32_t in_all = ends ? ends->epochs : epochs;
+  r.epoch = std::min(phase.epoch.value, in_all > 0 ? in_all - 1 : 0);
   r.step = parts.series.progress().step();
   r.samples_total = samples_total(parts);
   r.samples_done = samples_done(parts);
+  r.rows_put_aside = parts.config.spec.rows_put_aside;
   r.wall_seconds = parts.lifecycle.seconds();
-  r.training_seconds = parts.series.progress().training_seconds();
+  r.training_seconds = parts.series.progress().training_seconds().value_or(0);
+  r.paused = parts.watching.paused() && !parts.ended;
   add_speed(r, parts);
   r.message = parts.last_note;
   r.outcome = parts.lifecycle.outcome();
   add_waiting(r, parts);
   r.workers = workers_of(parts);
   r.servers = servers_of(parts);
+  r.decided_before = parts.server_stats.earlier();
   add_traced(r, parts);
   r.actions.assign(parts.past.actions().begin(), parts.past.actions().end());
   r.epoch_reports = parts.series.epochs();
+  if (ends) {
+    r.training_ended = report::TrainingEnded{ends->epochs, ends->reason};
+  }
   add_failures(r, parts);
   add_hosts(r, parts);
   add_totals(r, parts);

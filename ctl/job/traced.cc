@@ -59,7 +59,7 @@ void Traced::carry_out(const trace::Effect& effect, Work& work) {
                  },
                  [&](const trace::SayHang& e) { say(e.hang, work); },
                  [&](const trace::SayHangOver&) {
-                   if (hang_) hang_->over = true;
+                   if (hang_) hang_->over_at_s = parts_.lifecycle.seconds();
                    work.note("hang-over", "the ranks go on");
                  },
                  [&](const trace::EndRank& e) {
@@ -71,11 +71,11 @@ void Traced::carry_out(const trace::Effect& effect, Work& work) {
 
 // The stacks go into the run's events, where they are found when all is over.
 void Traced::say(const trace::Hang& hang, Work& work) {
-  hang_ = Known{hang, parts_.lifecycle.seconds(), false};
+  hang_ = Known{hang, parts_.lifecycle.seconds()};
   nlohmann::ordered_json stacks = nlohmann::ordered_json::object();
   for (const trace::Hang::Stack& s : hang.stacks) stacks[to_string(s.worker)] = s.stack;
   constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
-  work.note("hang", hang.text, "\"stacks\":" + stacks.dump(-1, ' ', false, kReplace));
+  work.note("hang", trace::told(hang), "\"stacks\":" + stacks.dump(-1, ' ', false, kReplace));
 }
 
 }  // namespace antdt::ctl::job

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "core/wire/trace_messages.h"
 #include "ctl/job/work.h"
@@ -28,7 +29,12 @@ class Traced {
   struct Known {
     trace::Hang hang;
     double at_s = 0;
-    bool over = false;
+    std::optional<double> over_at_s = {};  // when they went on
+    [[nodiscard]] bool over() const { return over_at_s.has_value(); }
+    // The sentence about it, which says for how long they have waited by `now_s`.
+    [[nodiscard]] std::string text(double now_s) const {
+      return trace::told(hang, over_at_s.value_or(now_s) - at_s);
+    }
   };
   [[nodiscard]] const std::optional<Known>& hang() const { return hang_; }
 

@@ -6,8 +6,10 @@
 namespace antdt::ctl::lifecycle {
 namespace {
 
-// A program that cannot report steps is taken to work once it ran this long.
+// A program of which no steps are known is taken to work once it ran this long.
 constexpr double kRanForSeconds = 10;
+constexpr const char* kFailsAtOnce =
+    "\nIt is not started again: what fails before the job has made a step fails again.";
 
 }  // namespace
 
@@ -41,6 +43,7 @@ bool Failing::made_progress() const {
 void Failing::on(const WorkerExited& e) {
   WorkerProcess* worker = life_.find_mutable(e.member);
   if (worker == nullptr || !worker->running()) return;
+  const bool joined = worker->state == WorkerProcess::kJoined;
   worker->exit(e.exit, life_.seconds());
   out_.emplace_back(PersistImage{});
   out_.emplace_back(WriteNote{
@@ -49,7 +52,11 @@ void Failing::on(const WorkerExited& e) {
   FailureClass cls = classify(*worker, made_progress());
   const bool too_early = life_.spec.protocol == Protocol::kAntdt && life_.image.collective &&
                          life_.state() != JobState::kFinishing && !life_.stopping();
-  if (cls == FailureClass::kNone && too_early) cls = FailureClass::kProgram;
+  if (cls == FailureClass::kNone && too_early) {
+    // A program that ends well and never joined does not speak the protocol: to start it again
+    // would not help.
+    cls = joined || made_progress() ? FailureClass::kProgram : FailureClass::kConfiguration;
+  }
   ended(*worker, cls);
   turn_.stopping.end_if_all_left();
 }
@@ -163,9 +170,13 @@ Outcome Failing::outcome_of_failures() const {
   if (cls == FailureClass::kConfiguration) {
     // If the program failed before it did anything, the failure is not the job file's.
     const WorkerProcess* w = life_.find(cause.worker);
-    const bool own = w != nullptr && w->attempt == cause.attempt && w->error.empty() &&
-                     w->code != kExitConfiguration;
-    if (own) outcome.exit_class = ExitClass::kProgram;
+    const bool says_so = w != nullptr && life_.spec.protocol == Protocol::kAntdt &&
+                         (w->code == kExitConfiguration || w->code == 0);
+    const bool own = w != nullptr && w->attempt == cause.attempt && w->error.empty() && !says_so;
+    if (own) {
+      outcome.exit_class = ExitClass::kProgram;
+      if (life_.spec.restart != Restart::kNever) outcome.first_cause += kFailsAtOnce;
+    }
     outcome.code = own ? 1 : 2;
     outcome.resumable = false;
   } else if (cls == FailureClass::kHost || cls == FailureClass::kOrphaned) {

@@ -49,6 +49,7 @@ LifecycleImage Lifecycle::image() const {
   image.hosts = life_.hosts.all();
   image.phase = life_.phases.number();
   image.sizes = life_.phases.sizes();
+  image.training_ends = life_.phases.ending();
   image.checkpoints_ordered = life_.checkpoints.image().ordered;
   image.checkpoints_stored = life_.checkpoints.image().stored;
   image.checkpoint_pending = life_.checkpoints.image().pending;
@@ -69,7 +70,8 @@ void Lifecycle::restore(LifecycleImage image, std::optional<std::vector<Member>>
   for (WorkerProcessImage& w : life_.image.workers) life_.workers.emplace_back(std::move(w));
   life_.image.workers.clear();
   life_.hosts.restore(life_.image.hosts);
-  life_.phases.restore(life_.image.phase, std::move(life_.image.sizes), std::move(group));
+  life_.phases.restore(life_.image.phase, std::move(life_.image.sizes),
+                       std::move(life_.image.training_ends), std::move(group));
   // The servers are also told that they are to go on (ServerGroup::restore).
   const bool pending = life_.image.checkpoint_pending && life_.image.last_cut == 0;
   life_.checkpoints.restore(

@@ -78,6 +78,10 @@ class Lifecycle {
   [[nodiscard]] bool welcomes(Member member) const { return life_.welcomes(member); }
   // The open phase (`what` is kNone if none is open).
   [[nodiscard]] wire::PhaseStart phase() const { return life_.phases.open(); }
+  // Set if the program has ended the training before its last epoch.
+  [[nodiscard]] const std::optional<EarlyEnd>& training_ends() const {
+    return life_.phases.ending();
+  }
   [[nodiscard]] bool collective() const { return life_.image.collective; }
   [[nodiscard]] bool model_kept() const { return life_.image.model_kept; }
   [[nodiscard]] double seconds() const { return life_.seconds(); }

@@ -66,9 +66,15 @@ struct WorkerHung {
   Member member;
   std::string why;
 };
+// Every record of the phase is committed or skipped.
 struct PhaseDrained {
   std::uint64_t phase = 0;
-};  // every record of the phase is committed
+  std::uint64_t trained = 0;  // records of it that are committed
+};
+// The workers' program wants nothing more to be trained.
+struct TrainingEnded {
+  std::string reason;
+};
 struct WorkerDone {
   Member member;
   std::uint64_t phase = 0;
@@ -86,6 +92,8 @@ struct CheckpointConcluded {
 struct CheckpointRestored {
   std::uint64_t phase = 0;
   std::uint64_t records = 0;  // of the phase; 0: not known
+  std::uint64_t step = 0;     // the last one that is in the checkpoint
+  std::string ended = {};     // not empty: the program has ended the training in it, and why
 };
 struct StopRequested {
   std::string reason;
@@ -129,10 +137,10 @@ using Input =
     std::variant<WorkersPlaced, HostCameUp, HostLost, HostDrained, GangPrepared, WorkerStarted,
                  WorkerExited, WorkerVanished, RunResumed, WorkerStartRefused, WorkerJoined,
                  GenerationSettled, GenerationEnded, StepCompleted, WorkerHung, PhaseDrained,
-                 WorkerDone, CheckpointWriteBegun, CheckpointConcluded, CheckpointBytesMoved,
-                 CheckpointRestored, StopRequested, EvictionRequested, RestartRequested,
-                 ServerTakenOver, WorkerCountRequested, ServerCountRequested, JobFailed,
-                 TimePassed>;
+                 TrainingEnded, WorkerDone, CheckpointWriteBegun, CheckpointConcluded,
+                 CheckpointBytesMoved, CheckpointRestored, StopRequested, EvictionRequested,
+                 RestartRequested, ServerTakenOver, WorkerCountRequested, ServerCountRequested,
+                 JobFailed, TimePassed>;
 
 // ---- effects
 struct PersistImage {};
@@ -165,6 +173,11 @@ struct OpenPhase {
 struct AnnouncePhase {
   wire::PhaseStart start;
 };  // announces the open phase to the members of a new generation
+// The rest of the open phase, which trains, is not trained.
+struct CutPhase {
+  std::uint64_t phase = 0;
+  std::string reason;
+};
 struct OrderCheckpoint {
   std::uint64_t number = 0;
   bool last = false;  // nothing may be trained after it; ChangeServers or KeepServers follows
@@ -189,9 +202,10 @@ struct WriteNote {
 struct EndJob {
   Outcome outcome;
 };
-using Effect = std::variant<PersistImage, StartWorker, StopWorker, PrepareGang, ExpectMembers,
-                            ReleaseWorker, OpenPhase, AnnouncePhase, OrderCheckpoint, ChangeServers,
-                            KeepServers, AskToLeave, AskAllToLeave, WriteNote, EndJob>;
+using Effect =
+    std::variant<PersistImage, StartWorker, StopWorker, PrepareGang, ExpectMembers, ReleaseWorker,
+                 OpenPhase, AnnouncePhase, CutPhase, OrderCheckpoint, ChangeServers, KeepServers,
+                 AskToLeave, AskAllToLeave, WriteNote, EndJob>;
 using Effects = std::vector<Effect>;
 
 }  // namespace antdt::ctl::lifecycle

@@ -161,6 +161,14 @@ Status Possible::check(const WorkerCountRequested& e) const {
                        "only programs that speak the antdt protocol can be resized while they run");
   }
   if (e.count == 0) return antdt::fail(ErrorKind::kUsage, "a job has at least one worker");
+  const JobSpec& spec = life_.spec;
+  if (spec.most_workers > 0 && (e.count < spec.fewest_workers || e.count > spec.most_workers)) {
+    return antdt::fail(ErrorKind::kUsage,
+                       "{0} workers are outside of the bounds of this job, which are "
+                       "roles.worker.count = {{ min = {1}, max = {2} }} in its job.toml: ask for "
+                       "{1} to {2}, or begin a new run with other bounds",
+                       e.count, spec.fewest_workers, spec.most_workers);
+  }
   const auto present =
       static_cast<std::uint32_t>(std::ranges::count_if(life_.workers, [](const WorkerProcess& w) {
         return w.state != WorkerProcess::kRemoved && !w.stays_away() && !w.is_server();

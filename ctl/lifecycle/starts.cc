@@ -203,7 +203,9 @@ void Starts::restart_gang_if_all_left() {
   for (const WorkerProcess& w : life_.workers) {
     if (w.running()) gang.workers.push_back(w.place);
   }
-  life_.incidents.end(life_.seconds());
+  // Processes that make no group do not say when they train.
+  if (life_.spec.protocol == Protocol::kTorchrun) life_.incidents.end(life_.seconds());
+  if (life_.incidents.is_open()) life_.incidents.close();
   out_.emplace_back(PersistImage{});
   out_.emplace_back(WriteNote{
       "gang", fmt::format("all {} processes are started again together", gang.workers.size())});

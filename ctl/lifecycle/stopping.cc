@@ -95,7 +95,13 @@ bool Stopping::look_at_deadlines() {
   for (WorkerProcess& w : life_.workers) {
     const bool late =
         w.running() && w.leaving() && !w.asked_to_stop() && life_.seconds() >= *w.leaves_until_s;
-    if (late) stop_worker(w, Duration::zero());
+    if (!late) continue;
+    // `antdt evict` finds this by its beginning.
+    out_.emplace_back(WriteNote{
+        "killed-late", fmt::format("{} (attempt {}) was asked to leave, and is killed because it "
+                                   "had not left when its time for that was over",
+                                   w.place.worker, w.attempt)});
+    stop_worker(w, Duration::zero());
   }
   return life_.stopping();
 }

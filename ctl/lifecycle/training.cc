@@ -44,7 +44,7 @@ void Training::on(const GenerationSettled& e) {
   for (WorkerProcess& w : life_.workers) {
     if (w.is_server()) w.quick_failures = 0;
   }
-  if (life_.incidents.is_open()) life_.incidents.end(life_.seconds());
+  life_.incidents.end(life_.seconds());
   out_.emplace_back(PersistImage{});
   out_.emplace_back(WriteNote{
       "generation",
@@ -92,8 +92,24 @@ void Training::open_phase(std::uint64_t phase) {
 
 void Training::on(const PhaseDrained& e) {
   if (e.phase != life_.phases.number()) return;
-  life_.phases.drain();
+  life_.phases.drain(e.trained);
   advance_if_complete();
+}
+
+// Every member may say it, and says it again until it has heard what follows. Also while the job
+// stops: its members may still wait for a checkpoint.
+void Training::on(const TrainingEnded& e) {
+  const wire::PhaseStart open = life_.phases.open();
+  const bool trains = open.what == wire::PhaseKind::kTrain;
+  const bool is_last = open.phase + 1 >= life_.phases.last();
+  const bool can_end = trains || (open.what == wire::PhaseKind::kEval && !is_last);
+  if (!can_end || life_.phases.ending()) return;
+  life_.phases.end(e.reason);
+  out_.emplace_back(PersistImage{});
+  out_.emplace_back(WriteNote{"training-ended", fmt::format("the program ends the training in "
+                                                            "epoch {}: {}",
+                                                            open.epoch.value + 1, e.reason)});
+  if (trains) out_.emplace_back(CutPhase{open.phase, e.reason});
 }
 
 void Training::on(const WorkerDone& e) {
@@ -131,7 +147,8 @@ bool Training::awaits_workers() const {
 }
 
 void Training::on(const CheckpointRestored& e) {
-  life_.phases.go_back_to(e.phase, e.records);
+  life_.phases.go_back_to(e.phase, e.records, e.ended);
+  life_.incidents.went_back(e.step);
   life_.checkpoints.give_up();
   life_.checkpoints.begin(life_.now);
   life_.image.model_kept = false;

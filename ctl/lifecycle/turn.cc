@@ -3,6 +3,7 @@
 namespace antdt::ctl::lifecycle {
 
 void Turn::take(const TimePassed&) {
+  wishes.repeat_requests();
   if (stopping.look_at_deadlines()) return;
   starts.start_waiting();
   servers.look_at_last_cut();

@@ -72,6 +72,7 @@ class Training : public Subject {
   void on(const GenerationEnded& e);
   void on(const StepCompleted& e);
   void on(const PhaseDrained& e);
+  void on(const TrainingEnded& e);
   void on(const WorkerDone& e);
   void on(const CheckpointWriteBegun& e);
   void on(const CheckpointConcluded& e);
@@ -119,6 +120,8 @@ class Wishes : public Subject {
   // Lets the workers on drained hosts leave, as far as somebody is left to train.
   void leave_drained_hosts();
   void ask_to_leave(WorkerProcess& worker, const std::string& reason, Duration deadline);
+  // With each tick: asks again those that were asked to leave and are still there.
+  void repeat_requests();
   void left_as_asked(WorkerProcess& worker);
   // No host has room for this server, without which nobody trains: a worker gives it its place, and
   // waits for room itself. Not the last worker of the job, nor of a domain.

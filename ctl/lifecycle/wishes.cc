@@ -8,6 +8,12 @@
 #include "ctl/lifecycle/turn.h"
 
 namespace antdt::ctl::lifecycle {
+namespace {
+
+// How soon a request to leave is repeated.
+constexpr Duration kAskAgain = std::chrono::seconds(2);
+
+}  // namespace
 
 void Wishes::on(const EvictionRequested& e) {
   if (!Possible(life_).check(e)) return;
@@ -93,6 +99,19 @@ void Wishes::ask_to_leave(WorkerProcess& worker, const std::string& reason, Dura
     return;
   }
   turn_.stopping.stop_worker(worker, deadline);
+}
+
+// A request is lost if the worker's agent dies with it, or before the worker is connected to the
+// next one, and an earlier incarnation of the job daemon may have decided on it and not sent it. A
+// worker that has heard it ignores the others.
+void Wishes::repeat_requests() {
+  if (life_.spec.protocol != Protocol::kAntdt) return;
+  if (life_.asked_again && life_.now - *life_.asked_again < kAskAgain) return;
+  life_.asked_again = life_.now;
+  for (const WorkerProcess& w : life_.workers) {
+    const bool is_asked = w.state == WorkerProcess::kJoined && w.leaving() && !w.asked_to_stop();
+    if (is_asked) out_.emplace_back(AskToLeave{w.member(), {"asked before", kExitResumable}});
+  }
 }
 
 void Wishes::left_as_asked(WorkerProcess& worker) {

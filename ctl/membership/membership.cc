@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "core/check.h"
 
@@ -84,6 +85,7 @@ std::string Membership::waiting_for() const {
   switch (state_) {
     case State::kGathering:
     case State::kRegrouping:
+    case State::kRestoring:
       return "to join";
     case State::kAddresses:
       return "to name its end points";
@@ -164,8 +166,11 @@ void Membership::abort_others(Member but, const std::string& reason, Effects& ou
   out.emplace_back(SendAbort{generation_, std::move(others), reason});
 }
 
+// The member is in a formation that has ended. Of those that go on or form, only who is not among
+// them can be: it was away when the others were told.
 void Membership::abort_stray(Member member, Generation generation, Effects& out) {
-  if (!expected_.contains(member) || !gathering() || joined_.contains(member)) return;
+  if (!expected_.contains(member) || joined_.contains(member)) return;
+  if (!gathering() && members_.contains(member)) return;
   out.emplace_back(SendAbort{generation, {member}, "this generation is not formed any more"});
 }
 
@@ -176,11 +181,13 @@ void Membership::formation_failed(const MemberJoined& e, Effects& out) {
       fmt::format("{} on {} {}", e.member.worker, host,
                   e.join.problem.empty() ? "left while it was formed" : e.join.problem);
   if (!e.join.problem.empty() && ++failed_formations_ == kFormations) {
-    out.emplace_back(
-        GiveUp{fmt::format("{} ({} times in a row); do the hosts reach each "
-                           "other on [cluster] interface, and does a "
-                           "firewall let [cluster] ports through?",
-                           reason, kFormations)});
+    const bool several_hosts = std::ranges::any_of(
+        members_.all(), [&](const ExpectedMember& m) { return m.host != host; });
+    out.emplace_back(GiveUp{
+        fmt::format("{} ({} times in a row){}", reason, kFormations,
+                    several_hosts ? "; do the hosts reach each other on [cluster] interface, and "
+                                    "does a firewall let [cluster] ports through?"
+                                  : "")});
     return;
   }
   out.emplace_back(ReportBroken{generation_, reason});
@@ -219,8 +226,9 @@ void Membership::on(const MemberGone& e, Effects& out) {
 
 void Membership::lose(const MemberGone& e, Effects& out) {
   switch (state_) {
-    // From: kGathering. To: the same. The others have already been told to join.
+    // From: kGathering, kRestoring. To: the same. The others have already been told to join.
     case State::kGathering:
+    case State::kRestoring:
       return;
     // From: kRegrouping, kSettled. To: kRegrouping, if the member left at the end of a step. The
     // others stop at the same step.
@@ -259,21 +267,19 @@ void Membership::on(const CollectiveStuck& e, Effects& out) {
   gather(State::kGathering);
 }
 
-// From: any. To: kGathering, until training begins again.
+// From: any. To: kRestoring, until training begins again.
 void Membership::on(const StateLost& e, Effects& out) {
-  state_lost_ = true;
   if (!gathering()) {
     out.emplace_back(ReportBroken{generation_, e.reason});
     abort_others({}, e.reason, out);
-    return gather(State::kGathering);
+    return gather(State::kRestoring);
   }
-  if (state_ == State::kGathering) return;
+  if (std::exchange(state_, State::kRestoring) != State::kRegrouping) return;
   std::vector<Member> inside;
   for (const ExpectedMember& m : members_.all()) {
     if (!joined_.contains(m.member) && expected_.contains(m.member)) inside.push_back(m.member);
   }
   out.emplace_back(SendAbort{generation_, std::move(inside), e.reason});
-  state_ = State::kGathering;
 }
 
 void Membership::on(const FormationAllowed& e, Effects& out) {
@@ -287,7 +293,8 @@ void Membership::on(const TrainingBegun& e, Effects& out) {
   base_ = {};
   base_members_ = {};
   suspects_.clear();
-  state_lost_ = false;
+  // From: kRestoring. To: kGathering.
+  if (state_ == State::kRestoring) state_ = State::kGathering;
   reader_.clear();
   begin_if_complete(out);
 }
@@ -312,8 +319,8 @@ void Membership::repeat_orders(Effects& out) {
     out.emplace_back(SendRegroup{generation_, std::move(away), "the membership is to change"});
     return;
   }
-  // From: kRegrouping, kGathering. To: kGathering. One member has stopped, so the others can stop.
-  state_ = State::kGathering;
+  // From: kRegrouping. To: kGathering. One member has stopped, so the others can stop.
+  if (state_ == State::kRegrouping) state_ = State::kGathering;
   out.emplace_back(SendAbort{generation_, std::move(away), "the others have left this generation"});
 }
 
@@ -334,7 +341,7 @@ void Membership::on(const TimePassed&, Effects& out) {
 // ------------------------------------------------------------------- formation
 
 void Membership::begin_if_complete(Effects& out) {
-  if (!gathering() || state_lost_ || !may_form_) return;
+  if (!gathering() || state_ == State::kRestoring || !may_form_) return;
   const bool all_are_required = !some_of_base_expected();
   const auto is_waited_for = [&](Member m) {
     return expected_.contains(m) && !joined_.contains(m) &&
@@ -354,8 +361,9 @@ void Membership::begin_if_complete(Effects& out) {
     // A later generation never settled: it was formed from the base.
     return joined_.at(e.member).settled >= base_;
   };
+  // From: kGathering, kRegrouping. To: kRestoring.
   if (base_ != Generation{} && std::ranges::none_of(chosen, holds_state)) {
-    state_lost_ = true;
+    state_ = State::kRestoring;
     out.emplace_back(RestoreState{base_});
     return;
   }

@@ -10,9 +10,12 @@
 //     │  └── one was lost, or the formation failed ── (kAddresses, kConnecting)
 //     └── one was lost out of order, or the collective is stuck ───────────┘
 //
-// In both kGathering and kRegrouping, members are to join. In kRegrouping the members of the base
-// were told to stop together at the end of a step; in kGathering the members that have not joined
-// were told to break off.
+//   kGathering, kRegrouping ──nobody holds the base's state──> kRestoring ──training begins from a
+//                                                              checkpoint──> kGathering
+//
+// In kGathering, kRegrouping and kRestoring, members are to join. In kRegrouping the members of the
+// base were told to stop together at the end of a step; in the others the members that have not
+// joined were told to break off. In kRestoring no generation is formed.
 //
 // Joining, leaving, death, eviction and resizing all work by this one mechanism. The settled
 // generation whose training state goes on is the *base*. Its members are told to stop (SendRegroup:
@@ -22,7 +25,7 @@
 // generation is settled when all are ready at the same step with the same hash (agreement.h). If a
 // member is lost before that, a new generation is formed from those that are left, and the base
 // stays. Nobody rolls back while one member holds the state. When none does, RestoreState asks for
-// a checkpoint (StateLost says that one is asked for already), and TrainingBegun starts a new
+// a checkpoint (after StateLost one is asked for already), and TrainingBegun starts a new
 // lineage from it. One member reads it (Form says which: checkpoint_reader.h), and the others
 // receive it like another member's state. If that member cannot read it, or dies while it reads,
 // the next formation names another one, on another host if possible.
@@ -53,7 +56,14 @@ namespace antdt::ctl::membership {
 
 class Membership {
  public:
-  enum class State : std::uint8_t { kGathering, kRegrouping, kAddresses, kConnecting, kSettled };
+  enum class State : std::uint8_t {
+    kGathering,
+    kRegrouping,
+    kRestoring,
+    kAddresses,
+    kConnecting,
+    kSettled
+  };
 
   // `secret`: drawn by the process that runs this incarnation of the job daemon, and never stored.
   // The secret of each generation is derived from it; with that, members prove to each other that
@@ -99,7 +109,8 @@ class Membership {
 
   // Whether members are to join.
   [[nodiscard]] bool gathering() const {
-    return state_ == State::kGathering || state_ == State::kRegrouping;
+    return state_ == State::kGathering || state_ == State::kRegrouping ||
+           state_ == State::kRestoring;
   }
   [[nodiscard]] bool forming() const {
     return state_ == State::kAddresses || state_ == State::kConnecting;
@@ -143,8 +154,7 @@ class Membership {
   CheckpointReader reader_;              // reader of `restore_`
   std::set<Member> suspects_;            // members of the base, see MemberGone
   std::uint32_t failed_formations_ = 0;  // how many since the last settled generation
-  bool may_form_ = true;
-  bool state_lost_ = false;              // RestoreState was sent, and TrainingBegun has not come
+  bool may_form_ = true;                 // as FormationAllowed said last
   MonoTime now_{};
   MonoTime since_{};  // when the present state began
   MonoTime told_{};   // gathering: when members were last told to join

@@ -312,6 +312,8 @@ void Monitor::judge(Worker& worker, WorkerView& out, const Peers& peers, MonoTim
     if (amount < std::log(config_.release_ratio)) since.reset();
   };
   remember(worker.slow_since, slowness(out, peers.shared_wait_s));
+  const double at_most = std::log(out.verdict.severity) + kVerdictErrors * out.speed_error;
+  worker.kept_up = worker.kept_up || at_most < std::log(config_.straggler_ratio);
   remember(worker.fast_since, -std::log(out.verdict.severity));
   worker.named = worker.named && worker.slow_since;
   if (!worker.slow_since && worker.fast_since) {
@@ -337,7 +339,7 @@ bool Monitor::may_be_chance(const Worker& worker, const WorkerView& out, const P
 void Monitor::say_since(const Worker& worker, MonoTime since, Verdict& verdict,
                         MonoTime now) const {
   const bool lasts = now - since >= config_.persistent_window;
-  const bool always = since <= *worker.first + 2 * config_.transient_window;
+  const bool always = !worker.kept_up && since <= *worker.first + 2 * config_.transient_window;
   verdict.kind = !lasts   ? VerdictKind::kTransient
                  : always ? VerdictKind::kDeterministic
                           : VerdictKind::kPersistent;
@@ -377,7 +379,9 @@ Explained Monitor::explain(const Worker& worker, const WorkerView& out, const Pe
 // Slow from the beginning, and not slower than those that have the same device.
 bool Monitor::device_is_slower(const Worker& worker, const WorkerView& out,
                                const Peers& peers) const {
-  if (*worker.slow_since > *worker.first + 2 * config_.transient_window) return false;
+  if (worker.kept_up || *worker.slow_since > *worker.first + 2 * config_.transient_window) {
+    return false;
+  }
   const auto alike = peers.by_class.find(worker.info.device.name);
   if (alike == peers.by_class.end() || peers.by_class.size() < 2) return false;
   const std::vector<double>& speeds = alike->second;

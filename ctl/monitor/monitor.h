@@ -132,7 +132,8 @@ class Monitor {
     std::optional<MonoTime> first{};  // enough batches since
     MonoTime figures_from{};          // the transient ones are of reports since then
     std::optional<MonoTime> slow_since{};
-    bool named = false;  // as a straggler, since slow_since
+    bool named = false;    // as a straggler, since slow_since
+    bool kept_up = false;  // its figures once showed beyond their error that it is no straggler
     std::optional<MonoTime> fast_since{};
     std::optional<MonoTime> link_slow_since{};
     std::uint64_t samples_total = 0;

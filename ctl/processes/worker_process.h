@@ -224,6 +224,8 @@ struct FailureRecord {
   std::string cause;                     // a sentence
   std::uint64_t incident = 0;            // all failures until training goes on are one incident
   std::optional<double> recovered_in_s;  // how long it took until training went on
+  // The step to which training went back for that, 0: its beginning; nothing: it lost no step.
+  std::optional<std::uint64_t> went_back_to = {};
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("time_s", m.time_s);
@@ -234,6 +236,7 @@ struct FailureRecord {
     v("cause", m.cause);
     v("incident", m.incident);
     v("recovered_in_s", m.recovered_in_s);
+    v("went_back_to", m.went_back_to);
   }
 };
 

@@ -116,25 +116,23 @@ std::string never_entered(const std::vector<const RankFound*>& who, const Traced
   return text;
 }
 
-std::string waiting(const std::vector<RankFound>& ranks, const std::set<WorkerId>& culprits,
-                    const TracedCall& call) {
+// Adds who waits to the hang's text.
+void add_waiting(const std::vector<RankFound>& ranks, const std::set<WorkerId>& culprits,
+                 const TracedCall& call, Hang& hang) {
   std::vector<WorkerId> in_it, elsewhere;
-  double longest = 0;
   for (const RankFound& rank : ranks) {
     const TracedCall* in = inside(rank);
     if (in == nullptr || culprits.contains(rank.worker)) continue;
     const bool same = in->group == call.group && in->number == call.number;
     (same ? in_it : elsewhere).push_back(rank.worker);
-    longest = std::max(longest, rank.waits_s);
+    hang.waits_s = std::max(hang.waits_s, rank.waits_s);
   }
-  std::string text;
   const auto add = [&](const std::vector<WorkerId>& who, const char* where) {
     if (who.empty()) return;
-    text += fmt::format("; {} wait{} {}", list_of(who), who.size() == 1 ? "s" : "", where);
+    hang.text += fmt::format("; {} wait{} {}", list_of(who), who.size() == 1 ? "s" : "", where);
   };
   add(in_it, "in it");
   add(elsewhere, "in other collectives");
-  return text.empty() ? text : text + fmt::format(" since {:.0f} s", longest);
 }
 
 std::vector<Hang::Stack> stacks_of(const std::vector<RankFound>& ranks) {
@@ -174,7 +172,8 @@ Hang blame(const std::vector<RankFound>& ranks, const std::vector<const RankFoun
     hang.culprits.push_back(rank->worker);
     culprits.insert(rank->worker);
   }
-  hang.text = never_entered(who, call) + waiting(ranks, culprits, call);
+  hang.text = never_entered(who, call);
+  add_waiting(ranks, culprits, call, hang);
   hang.all_wait =
       std::ranges::all_of(ranks, [](const RankFound& r) { return inside(r) != nullptr; });
   hang.stacks = stacks_of(ranks);
@@ -190,6 +189,7 @@ Hang undecided(const std::vector<RankFound>& ranks, const Mismatch& mismatch) {
     if (called != nullptr && called->name == call.name) those.push_back(rank.worker);
   }
   Hang hang = blame(ranks, {}, call);
+  hang.waits_s = 0;
   hang.text = fmt::format("the ranks called different collectives: {} called {}", list_of(those),
                           named(call));
   for (const RankFound* rank : mismatch.others) {
@@ -205,6 +205,12 @@ Hang explain(const std::vector<RankFound>& ranks, const Mismatch& mismatch) {
 }
 
 }  // namespace
+
+std::string told(const Hang& hang, double later_s) {
+  std::string text = hang.text;
+  if (hang.waits_s > 0) text += fmt::format(" for {:.0f} s", hang.waits_s + later_s);
+  return hang.advice.empty() ? text : text + ": " + hang.advice;
+}
 
 Hang explain_hang(const std::vector<RankFound>& ranks) {
   if (const auto mismatch = first_mismatch(ranks)) return explain(ranks, *mismatch);
@@ -229,9 +235,9 @@ Hang explain_hang(const std::vector<RankFound>& ranks) {
                                       : fmt::format("{} did not answer", list_of(hang.culprits));
     return hang;
   }
-  hang.text = fmt::format(
-      "every rank has entered {}, and it does not end{}: look at the network between the hosts",
-      named(*call), waiting(ranks, {}, *call));
+  hang.text = fmt::format("every rank has entered {}, and it does not end", named(*call));
+  add_waiting(ranks, {}, *call, hang);
+  hang.advice = "look at the network between the hosts";
   return hang;
 }
 

@@ -30,12 +30,18 @@ struct Hang {
     std::string where;  // "train.py:52 in main"; empty: it did not answer
     std::string stack;
   };
-  // A sentence: who never entered what, and who waits since when; or who called what.
+  // A sentence: who never entered what, and who waits; or who called what. told() adds for how
+  // long.
   std::string text;
+  double waits_s = 0;  // for how long one has waited, when it was found; 0: nobody waits
+  std::string advice;  // what to do; often empty
   std::vector<WorkerId> culprits;  // none: nobody is seen to be the cause
   bool all_wait = false;           // every rank is in a collective: it cannot go on by itself
   std::vector<Stack> stacks;       // of all ranks
 };
+
+// The whole sentence, `later_s` after the hang was found.
+[[nodiscard]] std::string told(const Hang& hang, double later_s = 0);
 
 // `ranks` by worker id. At least one of them is in a collective.
 [[nodiscard]] Hang explain_hang(const std::vector<RankFound>& ranks);

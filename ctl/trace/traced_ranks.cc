@@ -135,6 +135,7 @@ void TracedRanks::conclude(MonoTime now, Effects& out) {
     hang_ = explain_hang(found(now));
     state_ = State::kHung;
   }
+  concluded_ = now;
   if (hang_) out.emplace_back(SayHang{*hang_});
 }
 
@@ -192,7 +193,7 @@ void TracedRanks::end_if_hopeless(MonoTime now, Effects& out) {
   const auto named = culprits.empty() ? ranks_.begin() : ranks_.find(culprits.front());
   if (named == ranks_.end()) return;
   state_ = State::kEnded;
-  out.emplace_back(EndRank{named->second.member, hang_->text});
+  out.emplace_back(EndRank{named->second.member, told(*hang_, to_seconds(now - concluded_))});
 }
 
 }  // namespace antdt::ctl::trace

@@ -133,6 +133,7 @@ class TracedRanks {
   MonoTime asked_{};  // while they are asked: since when
   std::uint64_t number_ = 0;
   std::optional<Hang> hang_;
+  MonoTime concluded_{};  // when the present hang was found
   Progress progress_;
   std::uint64_t earlier_samples_ = 0;  // of ranks that are gone
   std::optional<MonoTime> first_step_;

@@ -8,14 +8,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
+
+#include "core/os/directory.h"
 
 namespace antdt::jobd {
-std::vector<std::string> checkpoint_names(const std::string& checkpoints) {
+
+Result<std::vector<std::string>> checkpoint_names(const std::string& checkpoints) {
+  ANTDT_TRY(const std::vector<std::string> present, names_in(checkpoints));
   std::vector<std::pair<std::pair<std::uint64_t, std::uint64_t>, std::string>> found;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(checkpoints, error)) {
-    const std::string name = entry.path().filename().string();
+  for (const std::string& name : present) {
     unsigned long long step = 0, lineage = 0;
     if (std::sscanf(name.c_str(), "s%llu-l%llu-", &step, &lineage) != 2) continue;
     found.push_back({{lineage, step}, name});

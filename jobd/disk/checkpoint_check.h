@@ -13,8 +13,8 @@
 namespace antdt::jobd {
 
 // The names in RUN/checkpoints in the order of lineage and step, whether or not the content is
-// valid.
-[[nodiscard]] std::vector<std::string> checkpoint_names(const std::string& checkpoints);
+// valid. kIo if they cannot be listed.
+[[nodiscard]] Result<std::vector<std::string>> checkpoint_names(const std::string& checkpoints);
 
 using Manifest = CheckpointManifest;
 

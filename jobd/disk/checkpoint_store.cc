@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/log/log.h"
+#include "core/os/directory.h"
 #include "core/os/fs.h"
 #include "ctl/checkpoints/checkpoint_copies.h"
 #include "jobd/disk/checkpoint_check.h"
@@ -40,10 +41,10 @@ std::string from_hex(std::string_view text) {
 // Removes what writers left that died, or ran out of room, before this checkpoint was stored.
 void remove_unfinished_before(const std::string& directory, const std::string& stored) {
   const auto limit = ctl::copies::age_of(stored);
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(directory, error)) {
-    const auto age = ctl::copies::age_of(entry.path().filename().string());
-    if (age && limit && *age < *limit) fs::remove_all(entry.path(), error);
+  std::error_code ignored;
+  for (const std::string& name : names_in(directory).value_or(std::vector<std::string>())) {
+    const auto age = ctl::copies::age_of(name);
+    if (age && limit && *age < *limit) fs::remove_all(fs::path(directory) / name, ignored);
   }
 }
 
@@ -143,23 +144,33 @@ Result<ctl::job::CheckpointFound> CheckpointStore::load(const std::string& name)
   }
 }
 
-CheckpointStore::Newest CheckpointStore::newest() const {
+Result<shard_server::Accounts> CheckpointStore::accounts_in(const std::string& name) const {
+  const std::string path = directory_ + "/" + name + "/ledger.json";
+  ANTDT_TRY(const std::string text, read_file(path));
+  const auto ledger = nlohmann::json::parse(text, nullptr, false);
+  if (!ledger.is_object() || !ledger.contains("accounts_image") ||
+      !ledger["accounts_image"].is_string()) {
+    return fail(ErrorKind::kCorrupt, "{} has no accounts", path);
+  }
+  return shard_server::Accounts::restore(from_hex(ledger["accounts_image"].get<std::string>()));
+}
+
+Result<CheckpointStore::Newest> CheckpointStore::newest() const {
+  ANTDT_TRY(std::vector<std::string> all, checkpoint_names(directory_));
   Newest newest;
-  std::vector<std::string> all = checkpoint_names(directory_);
-  while (!all.empty()) {
+  for (; !all.empty(); all.pop_back()) {
     auto found = load(all.back());
     if (found) {
       newest.found = std::move(*found);
       break;
     }
     newest.problems.push_back(found.error().message);
-    all.pop_back();
   }
   return newest;
 }
 
-std::vector<std::string> CheckpointStore::list() const {
-  std::vector<std::string> complete = checkpoint_names(directory_);
+Result<std::vector<std::string>> CheckpointStore::list() const {
+  ANTDT_TRY(std::vector<std::string> complete, checkpoint_names(directory_));
   std::erase_if(complete, [&](const std::string& name) {
     std::error_code error;
     return !fs::exists(fs::path(directory_) / name / "MANIFEST.json", error);
@@ -172,23 +183,26 @@ std::string CheckpointStore::about_room() const {
   const auto mib = [](std::uintmax_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
   const fs::space_info space = fs::space(directory_, error);
   std::string text = fmt::format("{} has {:.1f} MiB free", directory_, mib(space.available));
-  const std::vector<std::string> names = list();
-  if (names.empty()) return text;
+  const auto names = list();
+  if (!names || names->empty()) return text;
+  const std::string newest = directory_ + "/" + names->back();
   std::uintmax_t bytes = 0;
-  for (const auto& file : fs::directory_iterator(fs::path(directory_) / names.back(), error)) {
-    bytes += file.file_size(error);
+  for (const std::string& file : names_in(newest).value_or(std::vector<std::string>())) {
+    const std::uintmax_t size = fs::file_size(fs::path(newest) / file, error);
+    if (!error) bytes += size;
   }
   return text + fmt::format(", the newest checkpoint takes {:.1f} MiB", mib(bytes));
 }
 
 void CheckpointStore::prune(const std::string& stored) const {
   remove_unfinished_before(directory_, stored);
-  const std::vector<std::string> names = list();
-  if (names.size() <= keep_) return;
-  for (std::size_t i = 0; i < names.size() - keep_; ++i) {
+  const auto names = list();
+  if (!names) return log_warn("old checkpoints are not removed: {}", names.error().message);
+  for (std::size_t i = 0; i + keep_ < names->size(); ++i) {
+    const std::string& name = (*names)[i];
     std::error_code error;
-    fs::remove_all(fs::path(directory_) / names[i], error);
-    if (error) log_warn("old checkpoint {} could not be removed: {}", names[i], error.message());
+    fs::remove_all(fs::path(directory_) / name, error);
+    if (error) log_warn("old checkpoint {} could not be removed: {}", name, error.message());
   }
 }
 

@@ -18,6 +18,7 @@
 #include "core/result.h"
 #include "core/wire/training_messages.h"
 #include "ctl/job/job_machine.h"
+#include "shard_server/accounts/accounts.h"
 
 namespace antdt::jobd {
 
@@ -33,15 +34,20 @@ class CheckpointStore {
   [[nodiscard]] Result<std::string> store(const ctl::job::StoreCheckpoint& checkpoint);
 
   struct Newest {
-    ctl::job::CheckpointFound found;    // an empty directory: there is no checkpoint
-    std::vector<std::string> problems;  // one sentence for each newer checkpoint that is damaged
+    ctl::job::CheckpointFound found;  // an empty directory: there is no checkpoint
+    // One sentence for each newer checkpoint that is damaged.
+    std::vector<std::string> problems;
     [[nodiscard]] bool none() const { return found.directory.empty(); }
   };
-  // The newest complete checkpoint: every file has the size and checksum in MANIFEST.json.
-  [[nodiscard]] Newest newest() const;
+  // The newest complete checkpoint: every file has the size and checksum in MANIFEST.json. kIo if
+  // they cannot be listed, so that nobody knows whether there is one.
+  [[nodiscard]] Result<Newest> newest() const;
 
-  // The complete checkpoints in the order of lineage and step.
-  [[nodiscard]] std::vector<std::string> list() const;
+  // The accounts in a checkpoint, whose other files are not looked at.
+  [[nodiscard]] Result<shard_server::Accounts> accounts_in(const std::string& name) const;
+
+  // The complete checkpoints in the order of lineage and step; kIo if they cannot be listed.
+  [[nodiscard]] Result<std::vector<std::string>> list() const;
   // Where checkpoints lie, how much room there is, and how much one takes: for people, after one
   // could not be stored.
   [[nodiscard]] std::string about_room() const;

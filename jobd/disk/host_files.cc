@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <deque>
 #include <thread>
 
+#include "core/os/net.h"
 #include "core/os/owned_fd.h"
 #include "core/running_sum.h"
 
@@ -26,6 +28,21 @@ constexpr std::uint64_t kMostOfSmall = 64ULL << 20;
 
 Duration patience_for(std::uint64_t bytes) {
   return std::chrono::seconds(60 + bytes / kSlowestDisk);
+}
+
+// Why nothing comes from this end point: nobody listens there, or whoever does says nothing.
+std::string why_silent(const std::string& endpoint, Duration waited) {
+  constexpr Duration kPatience = std::chrono::seconds(2);
+  const auto addresses = addresses_of(host_of(endpoint));
+  if (!addresses) return fmt::format("finding {}: {}", endpoint, addresses.error().message);
+  const int port = std::atoi(endpoint.c_str() + endpoint.rfind(':') + 1);
+  const std::string at = with_port(addresses->front(), static_cast<std::uint16_t>(port));
+  if (const Status reached = try_to_connect(at, kPatience); !reached) {
+    return fmt::format("no agent can be reached at {} ({}): start antdtd there", endpoint,
+                       reached.error().message);
+  }
+  return fmt::format("the file service of {} said nothing for {:.0f} s; does its disk stand still?",
+                     endpoint, to_seconds(waited));
 }
 
 Result<OwnedFd> open_here(const std::string& path, int flags) {
@@ -108,9 +125,7 @@ Result<wire::Packet> HostFiles::receive(std::uint64_t seq, Duration patience) {
                   seq);
     }
     if (clock.now() > until) {
-      return fail(ErrorKind::kUnreachable,
-                  "the file service of {} said nothing for {:.0f} s; does its disk stand still?",
-                  endpoint_, to_seconds(limit));
+      return fail(ErrorKind::kUnreachable, "{}", why_silent(endpoint_, limit));
     }
     [[maybe_unused]] const bool readable =
         socket_.wait_readable(std::min<Duration>(kLookForAnswer, until - clock.now()));

@@ -10,6 +10,7 @@
 
 #include "core/ids.h"
 #include "core/log/log.h"
+#include "core/os/directory.h"
 #include "core/os/fs.h"
 
 namespace antdt::jobd {
@@ -106,12 +107,11 @@ void RunCopies::find(const std::string& newest, std::function<void(bool)> then) 
 }
 
 void RunCopies::remove_probes(const std::string& run_dir) {
-  std::error_code error;
-  std::vector<std::filesystem::path> found;
-  for (const auto& entry : std::filesystem::directory_iterator(run_dir + "/checkpoints", error)) {
-    if (entry.path().filename().string().starts_with(kProbe)) found.push_back(entry.path());
+  const std::string checkpoints = run_dir + "/checkpoints";
+  std::error_code ignored;
+  for (const std::string& name : names_in(checkpoints).value_or(std::vector<std::string>())) {
+    if (name.starts_with(kProbe)) std::filesystem::remove(checkpoints + "/" + name, ignored);
   }
-  for (const auto& path : found) std::filesystem::remove(path, error);
 }
 
 bool RunCopies::idle() const { return addresses_.empty() || machine_.idle(); }

@@ -25,6 +25,7 @@ DataFound found_in(const nlohmann::json& json) {
   found.train_records = json_integer<std::uint64_t>(json.at("train_records"));
   found.eval_records = json_integer<std::uint64_t>(json, "eval_records", 0);
   found.began_with = json_integer<std::uint64_t>(json, "began_with", 0);
+  found.rows_put_aside = json_integer<std::uint64_t>(json, "quarantined", 0);
   found.fingerprint = json.value("fingerprint", "");
   found.detail = json.value("detail", "");
   found.built_by = json.value("built_by", "");
@@ -85,10 +86,15 @@ Result<ctl::JobSpec> job_spec(const launcher::JobConfig& config, const DataFound
   const launcher::RoleSection& role = config.roles.worker;
   spec.protocol = by_name<ctl::Protocol>(role.protocol).value_or(ctl::Protocol::kAntdt);
   spec.external = spec.protocol == ctl::Protocol::kAntdt && role.count == 0;
+  if (role.min < role.max) {  // a plain number is only that of the beginning
+    spec.fewest_workers = role.min;
+    spec.most_workers = role.max;
+  }
   spec.epochs = config.job.epochs;
   spec.train_records = data.train_records;
   spec.eval_records = data.eval_records;
   spec.began_with = data.began_with;
+  spec.rows_put_aside = data.rows_put_aside;
   spec.checkpoint_every = config.checkpoint.every;
   spec.stop_grace = config.failure.stop_grace;
   spec.restart = by_name<ctl::Restart>(role.restart).value_or(ctl::Restart::kMember);

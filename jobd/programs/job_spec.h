@@ -21,10 +21,11 @@ namespace antdt::jobd {
 
 // What the launcher found in the data (RUN/data.json). A run of an earlier release lists no files.
 struct DataFound : wire::DataIdentity {
-  std::uint64_t began_with = 0;  // training records when the run began; 0: as many as now
-  PinnedData pins = {};          // which data are pinned to which domains
-  std::uint32_t classes = 0;     // of the labels of the training files; 0: not known
-  bool named_classes = false;    // they are names
+  std::uint64_t began_with = 0;      // training records when the run began; 0: as many as now
+  std::uint64_t rows_put_aside = 0;  // malformed rows, which are no records
+  PinnedData pins = {};              // which data are pinned to which domains
+  std::uint32_t classes = 0;         // of the labels of the training files; 0: not known
+  bool named_classes = false;        // they are names
 };
 [[nodiscard]] Result<DataFound> load_data_found(const std::string& run_dir);
 // Reads it from a text; `where` names the text's source in the error.

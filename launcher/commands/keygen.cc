@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/os/directory.h"
 #include "core/os/fs.h"
 #include "core/os/user.h"
 #include "core/transport/keys.h"
@@ -53,26 +54,17 @@ Status make_pair(const std::string& dir, const std::string& name, const std::str
   return write_file_atomic(copy, text, 0644);
 }
 
-std::vector<std::string> names_in(const std::string& dir) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
-    names.push_back(it->path().filename().string());
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
 // Makes the .pub files in `to` equal to those in `from`.
 Status mirror(const std::string& from, const std::string& to) {
   ANTDT_RETURN_IF_ERROR(make_directories(to, 0700));
-  const std::vector<std::string> wanted = names_in(from);
+  ANTDT_TRY(const std::vector<std::string> wanted, names_in(from));
   for (const std::string& name : wanted) {
     if (!name.ends_with(".pub")) continue;
     ANTDT_TRY(const std::string text, read_file(path_of(from, name)));
     ANTDT_RETURN_IF_ERROR(write_file_atomic(path_of(to, name), text, 0644));
   }
-  for (const std::string& name : names_in(to)) {
+  ANTDT_TRY(const std::vector<std::string> present, names_in(to));
+  for (const std::string& name : present) {
     if (name.ends_with(".pub") && std::ranges::find(wanted, name) == wanted.end()) {
       unlink(path_of(to, name).c_str());
     }
@@ -82,10 +74,12 @@ Status mirror(const std::string& from, const std::string& to) {
 
 // Gives each user and each host the public keys that they need.
 Status share(const std::string& dir) {
-  for (const std::string& host : names_in(dir + "/hosts")) {
+  ANTDT_TRY(const auto hosts, names_in(dir + "/hosts"));
+  for (const std::string& host : hosts) {
     ANTDT_RETURN_IF_ERROR(mirror(dir + "/authorized", dir + "/hosts/" + host + "/authorized"));
   }
-  for (const std::string& user : names_in(dir + "/users")) {
+  ANTDT_TRY(const auto users, names_in(dir + "/users"));
+  for (const std::string& user : users) {
     ANTDT_RETURN_IF_ERROR(mirror(dir + "/agents", dir + "/users/" + user + "/agents"));
   }
   return {};

@@ -14,6 +14,7 @@
 #include "core/schema/etcd_address.h"
 #include "core/schema/job_reader.h"
 #include "core/sync_strategy.h"
+#include "launcher/config/cluster.h"
 #include "launcher/config/rules/drill_checks.h"
 #include "launcher/config/rules/pin_checks.h"
 #include "launcher/config/rules/sync_checks.h"
@@ -78,8 +79,8 @@ class Checker {
       const std::string& host = c_.cluster.hosts[i];
       const std::string key = fmt::format("cluster.hosts[{}]", i);
       if (!is_end_point(host)) {
-        problems_.add(key, fmt::format("'{}' must be \"address:port\", as in \"10.0.0.1:7700\" or "
-                                       "\"[2001:db8::1]:7700\"",
+        problems_.add(key, fmt::format("'{}' must be \"host\" or \"host:port\", as in \"n1\", "
+                                       "\"10.0.0.1:7700\" or \"[2001:db8::1]:7700\"",
                                        host));
       }
       if (!seen.insert(host).second) problems_.add(key, fmt::format("'{}' is listed twice", host));
@@ -201,7 +202,7 @@ class Checker {
     for (const auto& [name, value] : role.env) {
       if (name.empty() || name.find('=') != std::string::npos) {
         problems_.add(section + name, "cannot be the name of a variable");
-      } else if (name.starts_with("ANTDT_")) {
+      } else if (name.starts_with("ANTDT_") && name != "ANTDT_LIBRARY") {
         problems_.add(section + name, "is set by antdt itself: choose another name");
       } else if (role.resources.gpus > 0 &&
                  (name == "CUDA_VISIBLE_DEVICES" || name == "CUDA_DEVICE_ORDER")) {
@@ -421,6 +422,9 @@ class Checker {
 }  // namespace
 
 void derive(JobConfig& config) {
+  for (std::string& host : config.cluster.hosts) {
+    host = agent_end_point(host).value_or(host);  // what is none is reported by the checks
+  }
   const bool antdt = speaks(config.roles.worker.protocol, Protocol::kAntdt);
   if (config.roles.worker.restart.empty()) config.roles.worker.restart = antdt ? "member" : "gang";
   if (config.data.format.empty() && !antdt) config.data.format = "none";

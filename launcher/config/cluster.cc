@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <optional>
+#include <thread>
 
 #include "core/os/net.h"
 #include "core/os/user.h"
@@ -21,6 +22,9 @@ std::string agent_key_file(const std::string& directory, const std::string& host
   }
   return "";
 }
+
+// Time between two questions of the devices of an agent that has not looked at them yet.
+constexpr Duration kAskAgain = std::chrono::milliseconds(100);
 
 struct Agent {
   transport::Socket socket;
@@ -78,6 +82,12 @@ Status check_users(const std::vector<std::string>& hosts, const std::vector<Agen
       own, wrong, own);
 }
 
+void say_hello(Agent& agent) {
+  wire::Hello hello;
+  hello.software = "antdt";
+  [[maybe_unused]] const auto sent = agent.socket.send(wire::make_packet(hello));
+}
+
 // Says hello to all agents.
 Result<std::vector<Agent>> call(transport::Context& context, const ClusterSection& cluster,
                                 const ClusterKeys& keys) {
@@ -85,10 +95,8 @@ Result<std::vector<Agent>> call(transport::Context& context, const ClusterSectio
   for (std::size_t i = 0; i < cluster.hosts.size(); ++i) {
     ANTDT_TRY(auto socket, transport::Socket::connect_tcp(context, cluster.hosts[i], keys.job,
                                                           keys.agents[i].z85));
-    wire::Hello hello;
-    hello.software = "antdt";
-    [[maybe_unused]] const auto sent = socket.send(wire::make_packet(hello));
     agents.push_back({std::move(socket), std::nullopt, {}});
+    say_hello(agents.back());
   }
   return agents;
 }
@@ -110,6 +118,37 @@ std::vector<std::string> wait_for_answers(const std::vector<std::string>& hosts,
   return silent;
 }
 
+// An agent that began just now may not know its devices yet: asks again until each has looked at
+// them, or says why it cannot. Those that still do not know at the deadline have none.
+void wait_for_devices(std::vector<Agent>& agents, Duration timeout) {
+  const SteadyClock clock;
+  const MonoTime deadline = clock.now() + timeout;
+  for (Agent& agent : agents) {
+    while (agent.welcome && agent.welcome->host_devices.pending && clock.now() < deadline) {
+      say_hello(agent);
+      [[maybe_unused]] const bool readable = agent.socket.wait_readable(kAskAgain);
+      receive(agent);
+      if (agent.welcome->host_devices.pending) std::this_thread::sleep_for(kAskAgain);
+    }
+  }
+}
+
+constexpr std::uint16_t kUsualPort = 7700;
+
+}  // namespace
+
+Result<std::string> agent_end_point(const std::string& name) {
+  if (is_end_point(name)) return name;
+  const std::string host = host_of(name);
+  if (!host.empty() && (host == name || fmt::format("[{}]", host) == name)) {
+    return with_port(host, kUsualPort);
+  }
+  return fail(ErrorKind::kUsage,
+              "'{}' is no agent: write host or host:port (default port {}), as in n1, "
+              "10.0.0.1:7700 or [2001:db8::1]:7700",
+              name, kUsualPort);
+}
+
 Status check_answers(const std::vector<std::string>& silent, Duration timeout) {
   if (silent.empty()) return {};
   return fail(ErrorKind::kUnreachable,
@@ -119,8 +158,6 @@ Status check_answers(const std::vector<std::string>& silent, Duration timeout) {
               "the one it has now? Does a firewall let the port through?",
               to_seconds(timeout), fmt::join(silent, ", "));
 }
-
-}  // namespace
 
 Result<ClusterKeys> load_cluster_keys(const ClusterSection& cluster) {
   ClusterKeys keys;
@@ -147,12 +184,14 @@ Result<ClusterKeys> load_cluster_keys(const ClusterSection& cluster) {
 
 Result<std::vector<HostResources>> ask_agents(transport::Context& context,
                                               const ClusterSection& cluster,
-                                              const ClusterKeys& keys, Duration timeout) {
+                                              const ClusterKeys& keys, Patience patience) {
   ANTDT_TRY(std::vector<Agent> agents, call(context, cluster, keys));
-  const Status answered = check_answers(wait_for_answers(cluster.hosts, agents, timeout), timeout);
+  const Status answered = check_answers(
+      wait_for_answers(cluster.hosts, agents, patience.for_an_answer), patience.for_an_answer);
   ANTDT_RETURN_IF_ERROR(check_refusals(cluster.hosts, agents));
   ANTDT_RETURN_IF_ERROR(answered);
   ANTDT_RETURN_IF_ERROR(check_users(cluster.hosts, agents, own_user().name));
+  wait_for_devices(agents, patience.for_devices);
   std::vector<HostResources> resources;
   std::string drained;
   for (std::size_t i = 0; i < agents.size(); ++i) {
@@ -169,6 +208,16 @@ Result<std::vector<HostResources>> ask_agents(transport::Context& context,
                 drained);
   }
   return resources;
+}
+
+Result<std::vector<std::string>> absent_agents(transport::Context& context,
+                                               const ClusterSection& cluster,
+                                               const ClusterKeys& keys, Duration timeout) {
+  ANTDT_TRY(std::vector<Agent> agents, call(context, cluster, keys));
+  std::vector<std::string> silent = wait_for_answers(cluster.hosts, agents, timeout);
+  ANTDT_RETURN_IF_ERROR(check_refusals(cluster.hosts, agents));
+  if (silent.size() == agents.size()) ANTDT_RETURN_IF_ERROR(check_answers(silent, timeout));
+  return silent;
 }
 
 Result<std::vector<std::string>> silent_agents(transport::Context& context,

@@ -23,14 +23,36 @@ struct ClusterKeys {
 // cluster.pub. The error (kUsage) names every file that is missing and how to make it.
 [[nodiscard]] Result<ClusterKeys> load_cluster_keys(const ClusterSection& cluster);
 
+// The end point of an agent that a person named as "host" or "host:port", on port 7700 by default.
+// kUsage for anything else.
+[[nodiscard]] Result<std::string> agent_end_point(const std::string& name);
+
+// kUnreachable, with what to check, if any agent was `silent` for `timeout`.
+[[nodiscard]] Status check_answers(const std::vector<std::string>& silent, Duration timeout);
+
+// How long agents are waited for.
+struct Patience {
+  Duration for_an_answer{};
+  // Further, until each has looked at its devices for the first time, which takes seconds where a
+  // driver has to wake. 0 for a job that uses none.
+  Duration for_devices{};
+};
+
 // Sends hello to every agent and returns what each has free, in the order of cluster.hosts. All
-// hosts that do not answer within `timeout` are named in one error (kUnreachable), with what to
-// check. kRefused names all agents that refuse, with their reasons, or that would start workers as
-// another user than the caller.
+// hosts that do not answer in time are named in one error (kUnreachable), with what to check.
+// kRefused names all agents that refuse, with their reasons, or that would start workers as another
+// user than the caller.
 [[nodiscard]] Result<std::vector<HostResources>> ask_agents(transport::Context& context,
                                                             const ClusterSection& cluster,
                                                             const ClusterKeys& keys,
-                                                            Duration timeout);
+                                                            Patience patience);
+
+// The same for a run that goes on, which can do so while some of its hosts are away: returns those
+// whose agents do not answer. An error only if none of them does, or if one refuses.
+[[nodiscard]] Result<std::vector<std::string>> absent_agents(transport::Context& context,
+                                                             const ClusterSection& cluster,
+                                                             const ClusterKeys& keys,
+                                                             Duration timeout);
 
 // The hosts, as in cluster.hosts, whose agents say nothing within `timeout`.
 [[nodiscard]] Result<std::vector<std::string>> silent_agents(transport::Context& context,

@@ -1,5 +1,9 @@
 #include "launcher/config/overrides.h"
 
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
 #include "core/schema/keys.h"
 
 namespace antdt::launcher {
@@ -50,6 +54,17 @@ bool is_path(std::string_view path) {
          path.find_first_of("[]\"' \t") == std::string_view::npos;
 }
 
+// As TOML in one line.
+std::string value_text(const std::string& path, const std::string& text) {
+  const auto quoted = [](const std::string& value) { return nlohmann::json(value).dump(); };
+  toml::table holder = parse_value(path, text);
+  const toml::node& value = *holder.get("value");
+  if (value.is_string()) return quoted(*value.value<std::string>());
+  const auto* const list = value.as_array();
+  const bool is_made = list != nullptr && !text.starts_with('[');  // of one text
+  return is_made ? fmt::format("[{}]", quoted(*list->get(0)->value<std::string>())) : text;
+}
+
 }  // namespace
 
 void apply_overrides(toml::table& root, const std::vector<std::string>& overrides, Places& places,
@@ -70,6 +85,20 @@ void apply_overrides(toml::table& root, const std::vector<std::string>& override
     toml::table holder = parse_value(path, text.substr(equals + 1));
     table->insert_or_assign(schema::leaf(path), std::move(*holder.get("value")));
   }
+}
+
+Result<std::string> inline_table(const std::string& list, const std::vector<std::string>& keys) {
+  std::vector<std::string> pairs;
+  for (const std::string& text : keys) {
+    const std::size_t equals = text.find('=');
+    const std::string key = text.substr(0, equals);
+    if (equals == std::string::npos || !is_path(key) || key.find('.') != std::string::npos) {
+      return fail(ErrorKind::kUsage, "{}: write KEY=VALUE, with a key of [[{}]]", text, list);
+    }
+    pairs.push_back(fmt::format(
+        "{} = {}", key, value_text(fmt::format("{}[].{}", list, key), text.substr(equals + 1))));
+  }
+  return fmt::format("{{ {} }}", fmt::join(pairs, ", "));
 }
 
 }  // namespace antdt::launcher

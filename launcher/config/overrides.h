@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/result.h"
 #include "launcher/config/problems.h"
 #include "launcher/config/toml.h"
 
@@ -14,5 +15,10 @@ namespace antdt::launcher {
 // becomes its only item.
 void apply_overrides(toml::table& root, const std::vector<std::string>& overrides, Places& places,
                      Problems& problems);
+
+// "{ workers = [\"w1\"], slowdown = 3 }": what people wrote as keys of one table of `list`, such as
+// "workers=w1", each as above. kUsage.
+[[nodiscard]] Result<std::string> inline_table(const std::string& list,
+                                               const std::vector<std::string>& keys);
 
 }  // namespace antdt::launcher

@@ -25,7 +25,7 @@ std::string_view kind_of(const toml::node& node) {
   if (node.is_array()) return "a list";
   if (node.is_string()) return "a string";
   if (node.is_integer()) return "a whole number";
-  if (node.is_floating_point()) return "a number";
+  if (node.is_floating_point()) return "a decimal number";
   if (node.is_boolean()) return "true or false";
   return "a date or a time of day";
 }
@@ -112,6 +112,12 @@ class Converter {
       return problem(where, fmt::format("must be a whole number, not {}", kind_of(node)));
     }
     const std::int64_t value = *node.value<std::int64_t>();
+    if (where == "schema" && static_cast<double>(value) > key_.range.max) {
+      return problem(where,
+                     fmt::format("this job.toml is for a newer release: it has format {}, and "
+                                 "this release of antdt reads format {}",
+                                 value, key_.range.max));
+    }
     return in_range(static_cast<double>(value), where) ? Json(value) : Json();
   }
   Json number(const toml::node& node) {

@@ -52,6 +52,7 @@ struct Trial {
   double own_s = 0;          // mean time of a worker's own batch: data and computing
   double longest_own_s = 0;  // of the slowest worker
   std::uint64_t steps = 0;   // how many were measured
+  double error = 0;          // standard error of step_s, relative; 0: not known
 };
 
 // Workers of one domain that share the memory of a host. The first of them, their leader, exchanges

@@ -55,6 +55,7 @@ nlohmann::ordered_json json_of(const Prediction& p) {
   out["exchange_seconds"] = p.exchange_s;
   out["waiting_seconds"] = p.waiting_s;
   out["samples_per_second"] = p.samples_per_s;
+  out["relative_error"] = p.error;
   out["basis"] = p.computed_only ? "formula" : p.as_tried ? "trial" : "trial and formula";
   if (p.share) out["share_of_bytes"] = {{"least", p.share->least}, {"most", p.share->most}};
   if (p.step_range_s) {
@@ -112,7 +113,8 @@ nlohmann::ordered_json json_of(const Measured& m) {
                              {"steps", t.steps},
                              {"step_seconds", t.step_s},
                              {"own_seconds", t.own_s},
-                             {"longest_own_seconds", t.longest_own_s}});
+                             {"longest_own_seconds", t.longest_own_s},
+                             {"relative_error", t.error}});
   }
   return out;
 }

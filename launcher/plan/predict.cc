@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "launcher/plan/domain_cost.h"
 #include "launcher/plan/link_cost.h"
@@ -20,9 +21,11 @@ const Trial* trial_of(const Measured& m, Strategy strategy, std::uint32_t server
   return found;
 }
 
-// The parts of a trial's step.
+// The parts of a trial's step. Where workers do not wait for one another, the mean worker's own
+// batch may take longer than all workers together take for a global batch.
 Prediction as_in(const Trial& trial) {
   Prediction p;
+  p.error = trial.error;
   p.compute_s = std::min(trial.own_s, trial.step_s);
   p.waiting_s = std::clamp(trial.longest_own_s - trial.own_s, 0.0, trial.step_s - p.compute_s);
   p.exchange_s = trial.step_s - p.compute_s - p.waiting_s;
@@ -271,18 +274,23 @@ bool is_own(const Measured& m, Strategy strategy) {
 
 // The fastest, or an earlier one of the table that is as fast.
 std::optional<std::size_t> best_of(const std::vector<Prediction>& predictions) {
-  double least = 0;
+  const Prediction* fastest = nullptr;
   for (const Prediction& p : predictions) {
-    if (p.may_be_recommended() && (least == 0 || p.step_s < least)) least = p.step_s;
+    if (!p.may_be_recommended()) continue;
+    if (fastest == nullptr || p.step_s < fastest->step_s) fastest = &p;
   }
   for (std::size_t i = 0; i < predictions.size(); ++i) {
     const Prediction& p = predictions[i];
-    if (p.may_be_recommended() && p.step_s <= kAsFast * least) return i;
+    if (p.may_be_recommended() && p.step_s <= kAsFast * fastest->step_s) return i;
   }
   return std::nullopt;
 }
 
 }  // namespace
+
+double error_of_ratio(const Prediction& one, const Prediction& other) {
+  return 2 * std::hypot(one.error, other.error);
+}
 
 Plan plan_of(const Measured& m) {
   Plan plan;

@@ -23,6 +23,7 @@ struct Prediction {
   double exchange_s = 0;  // messages and their processing, where they are not hidden by computing
   double waiting_s = 0;   // of the mean worker for the slowest
   double step_s = 0;
+  double error = 0;  // of its trial, as Trial::error
   double samples_per_s = 0;
   bool computed_only = false;  // no trial was made of it: the formula alone
   bool offered = true;         // it is recommended if it is the best one
@@ -55,5 +56,8 @@ inline constexpr Prediction::Range kUsualShare = {0.05, 0.30};
 // How much slower than the fastest one a way may be that changes less of what is trained, to be
 // recommended in place of the fastest.
 inline constexpr double kAsFast = 1.05;
+// By which part the steps of two equal ways may seem to differ: twice the standard errors of their
+// trials, beyond which one case in twenty is.
+[[nodiscard]] double error_of_ratio(const Prediction& one, const Prediction& other);
 
 }  // namespace antdt::launcher::plan

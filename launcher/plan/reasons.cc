@@ -36,9 +36,15 @@ std::string share_note(const Measured& m, const Prediction& p) {
 
 std::string compared(const Prediction& chosen, const Prediction& next) {
   const double ratio = next.step_s / chosen.step_s;
+  const double error = error_of_ratio(chosen, next);
   if (ratio > kAsFast) {
-    return fmt::format("the next best way, {}, takes {} for a step, {:.2f} times as long",
-                       name_of(next), milliseconds(next.step_s), ratio);
+    return fmt::format(
+        "the next best way, {}, takes {} for a step, {:.2f} times as long{}", name_of(next),
+        milliseconds(next.step_s), ratio,
+        ratio > 1 + error ? ""
+                          : fmt::format(", which is not more than the error of measurement, {:.0f} "
+                                        "%: plan again on a quiet machine",
+                                        100 * error));
   }
   if (ratio >= 1 / kAsFast) {
     return fmt::format(

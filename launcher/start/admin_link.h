@@ -11,7 +11,8 @@
 
 namespace antdt::launcher {
 
-// Connects to the agent with the user's key. `keys` is a directory like that of cluster.keys: it
+// Connects to the agent with the user's key. `host_port` may leave out the usual port. kUnreachable
+// if the name has no address. `keys` is a directory like that of cluster.keys: it
 // has the user's job.key, and the agent's public key in agents/.
 [[nodiscard]] Result<transport::Socket> connect_to_agent(transport::Context& context,
                                                          const std::string& host_port,
@@ -29,8 +30,12 @@ class AdminLink {
   [[nodiscard]] Status drain(const wire::DrainHost& order, Duration timeout);
 
  private:
-  explicit AdminLink(transport::Socket socket) : socket_(std::move(socket)) {}
+  AdminLink(transport::Socket socket, std::string agent)
+      : socket_(std::move(socket)), agent_(std::move(agent)) {}
+  [[nodiscard]] Result<wire::Packet> ask(const wire::Packet& packet, Duration timeout);
+
   transport::Socket socket_;
+  std::string agent_;  // as the user names it
 };
 
 }  // namespace antdt::launcher

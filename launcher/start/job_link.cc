@@ -5,6 +5,7 @@
 #include "core/wire/envelope.h"
 #include "core/wire/operator_messages.h"
 #include "core/wire/packet.h"
+#include "launcher/config/cluster.h"
 #include "launcher/start/admin_link.h"
 
 namespace antdt::launcher {
@@ -17,13 +18,13 @@ constexpr std::uint64_t kPatient = 1;
 
 Result<JobLink> JobLink::open(transport::Context& context, const std::string& jobd_socket) {
   ANTDT_TRY(transport::Socket socket, transport::Socket::connect_ipc(context, jobd_socket));
-  return JobLink(std::move(socket), "");
+  return JobLink(std::move(socket), "", "");
 }
 
 Result<JobLink> JobLink::open_through(transport::Context& context, const std::string& host_port,
                                       const std::string& keys, const std::string& job) {
   ANTDT_TRY(transport::Socket socket, connect_to_agent(context, host_port, keys));
-  return JobLink(std::move(socket), job);
+  return JobLink(std::move(socket), job, host_port);
 }
 
 template <class Request>
@@ -36,17 +37,31 @@ wire::Packet JobLink::packet_of(const Request& request, std::uint64_t number) co
       envelope, wire::RelayedRequest{std::string(Request::kKind), wire::encode(request), ""});
 }
 
+// Who does not answer, for people.
+Result<wire::Packet> JobLink::ask(const wire::Packet& packet, Duration timeout) {
+  auto answer = transport::request(socket_, packet, timeout);
+  if (answer || answer.error().kind != ErrorKind::kUnreachable) return answer;
+  if (job_.empty()) {
+    return fail(ErrorKind::kUnreachable, "no answer within {:g} s from the job daemon at {}",
+                to_seconds(timeout), socket_.endpoint());
+  }
+  const Status silent = check_answers({agent_}, timeout);
+  return fail(ErrorKind::kUnreachable,
+              "{} If antdt jobs --agent {} answers, it is the job's daemon that does not",
+              silent.error().message, agent_);
+}
+
 Result<JobStatus> JobLink::status(std::uint64_t events_from, Duration timeout) {
   wire::StatusRequest question;
   question.events_from = events_from;
-  ANTDT_TRY(const wire::Packet packet, transport::request(socket_, packet_of(question), timeout));
+  ANTDT_TRY(const wire::Packet packet, ask(packet_of(question), timeout));
   ANTDT_TRY(wire::StatusReply reply, wire::open_reply<wire::StatusReply>(packet));
   return JobStatus{std::move(reply.status_json), std::move(reply.events), reply.next_event};
 }
 
 template <class Order>
 Status JobLink::order(const Order& order, Duration timeout) {
-  ANTDT_TRY(const wire::Packet packet, transport::request(socket_, packet_of(order), timeout));
+  ANTDT_TRY(const wire::Packet packet, ask(packet_of(order), timeout));
   ANTDT_TRY([[maybe_unused]] const wire::Done done, wire::open_reply<wire::Done>(packet));
   return {};
 }

@@ -56,13 +56,15 @@ class JobLink {
   [[nodiscard]] bool goes_through_agent() const { return !job_.empty(); }
 
  private:
-  JobLink(transport::Socket socket, std::string job)
-      : socket_(std::move(socket)), job_(std::move(job)) {}
+  JobLink(transport::Socket socket, std::string job, std::string agent)
+      : socket_(std::move(socket)), job_(std::move(job)), agent_(std::move(agent)) {}
+  [[nodiscard]] Result<wire::Packet> ask(const wire::Packet& packet, Duration timeout);
   template <class Request>
   [[nodiscard]] wire::Packet packet_of(const Request& request, std::uint64_t number = 0) const;
 
   transport::Socket socket_;
-  std::string job_;  // whose daemon the agent passes requests on to; empty on jobd.sock
+  std::string job_;    // whose daemon the agent passes requests on to; empty on jobd.sock
+  std::string agent_;  // as the user names it; empty on jobd.sock
 };
 
 }  // namespace antdt::launcher

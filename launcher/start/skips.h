@@ -14,7 +14,7 @@
 namespace antdt::launcher {
 
 struct Skip {
-  std::uint32_t epoch = 0;  // from 0, as in the audit
+  std::uint32_t epoch = 0;  // from 0
   std::uint64_t from = 0;   // positions [from, to) of its training stream
   std::uint64_t to = 0;
   std::string reason;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "core/utf8.h"
 #include "launcher/view/status_view.h"
@@ -13,6 +15,8 @@ namespace {
 
 constexpr std::size_t kLongestCell = 400;  // bytes
 constexpr std::size_t kLongestName = 28;   // columns, of a job in the table
+constexpr std::size_t kLongestOnly = 12;   // the same if all rows are of one job
+constexpr std::size_t kLinesOfWhy = 2;     // under the table, if the table is too wide
 constexpr std::size_t kFewestRows = 3;     // of workers, however many jobs there are
 
 // How a line looks where there are colours (ECMA-48).
@@ -50,8 +54,10 @@ std::vector<Line> job_lines(const Seen& seen) {
     } else if (job.status) {
       const std::string waiting =
           job.status->waiting_for.empty() ? "" : "  waiting for " + job.status->waiting_for;
+      const std::string paused = job.status->paused ? "  " + paused_line(*job.status) : "";
       lines.push_back(
-          {clean(fmt::format("{}: {}{}", job.job, progress_line(*job.status), waiting))});
+          {clean(fmt::format("{}: {}{}{}", job.job, progress_line(*job.status), paused, waiting)),
+           job.status->paused ? Look::kTrouble : Look::kPlain});
     }
   }
   for (const HostSeen& host : seen.hosts) {
@@ -62,10 +68,31 @@ std::vector<Line> job_lines(const Seen& seen) {
   return lines;
 }
 
-std::vector<std::string> cells_of(const Row& row, bool selected) {
+// How many columns of the jobs' ids are shown: as many as tell them apart, and so much that the
+// name is seen, which ends at the last '-'. The whole ids are above the table.
+std::size_t columns_of_jobs(const std::vector<Row>& rows) {
+  std::size_t wanted = 0;
+  bool several = false;
+  const std::string* before = nullptr;
+  std::set<std::string> jobs;
+  for (const Row& row : rows) jobs.insert(row.job);
+  for (const std::string& job : jobs) {
+    const std::size_t name = job.rfind('-');
+    wanted = std::max(wanted, name == std::string::npos ? job.size() : name + 3);
+    if (before != nullptr) {  // neighbours have the longest common beginnings
+      const auto differs = std::ranges::mismatch(*before, job).in2;
+      wanted = std::max(wanted, static_cast<std::size_t>(differs - job.begin()) + 2);
+      several = true;
+    }
+    before = &job;
+  }
+  return std::min(wanted, several ? kLongestName : kLongestOnly);
+}
+
+std::vector<std::string> cells_of(const Row& row, bool selected, std::size_t columns_of_job) {
   const report::WorkerStatus& w = row.worker;
   return {selected ? ">" : "",
-          cut(clean(row.job), kLongestName),
+          cut(clean(row.job), columns_of_job),
           clean(w.id),
           clean(w.host),
           clean(w.state),
@@ -81,7 +108,10 @@ std::vector<std::string> cells_of(const Row& row, bool selected) {
 // The header, and a line for each row.
 std::vector<Line> table(const std::vector<Row>& rows, std::size_t selected) {
   std::vector<std::vector<std::string>> cells;
-  for (std::size_t i = 0; i < rows.size(); ++i) cells.push_back(cells_of(rows[i], i == selected));
+  const std::size_t columns_of_job = columns_of_jobs(rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    cells.push_back(cells_of(rows[i], i == selected, columns_of_job));
+  }
   const auto text = text_table(
       {"", "job", "worker", "host", "state", "samples/s#", "CPU#", "lost#", "most by", "why"},
       cells);
@@ -133,8 +163,8 @@ Line bottom(const Top& top) {
             Look::kTrouble};
   }
   if (!top.told.empty()) return {clean(top.told), Look::kHeading};
-  return {fmt::format(
-      "sorted by {} (s slow, c CPU, l lost, n names)  Enter opens  e evicts  q leaves", top.sort)};
+  return {fmt::format("sorted by {}: s slow c CPU l lost n names; Enter opens e evicts q leaves",
+                      top.sort)};
 }
 
 // The part of the rows that fits and holds the selected one; the table's first line is its header.
@@ -144,6 +174,17 @@ std::vector<Line> part_of(std::vector<Line> lines, std::size_t selected, std::si
   std::vector<Line> part = {lines.front()};
   for (std::size_t i = first; i < first + room; ++i) part.push_back(std::move(lines[i + 1]));
   return part;
+}
+
+// For a table that is wider than the screen: why the selected worker is slow, as its last column
+// says.
+std::vector<Line> why_lines(const Row& row, std::size_t columns) {
+  std::vector<Line> lines;
+  const std::string why =
+      row.why.empty() ? "" : clean(fmt::format("{}: {}", row.worker.id, row.why));
+  for (std::string& line : wrapped(why, columns, kLinesOfWhy)) lines.push_back({std::move(line)});
+  lines.resize(kLinesOfWhy);  // so that the table stays where it is, whichever worker is selected
+  return lines;
 }
 
 std::string nobody(const Top& top) {
@@ -163,11 +204,14 @@ std::vector<std::string> draw(Top& top, Size size, bool colours) {
   } else if (top.open) {
     for (Line& line : worker_lines(rows[selected])) lines.push_back(std::move(line));
   } else {
-    const std::size_t used = lines.size() + 2;
+    std::vector<Line> all = table(rows, selected);
+    const bool too_wide = std::ranges::any_of(
+        all, [&](const Line& line) { return columns_of(line.text) > size.columns; });
+    const std::size_t used = lines.size() + 2 + (too_wide ? kLinesOfWhy : 0);
     top.page = size.rows > used ? size.rows - used : 1;
-    for (Line& line : part_of(table(rows, selected), selected, top.page)) {
-      lines.push_back(std::move(line));
-    }
+    for (Line& line : part_of(std::move(all), selected, top.page)) lines.push_back(std::move(line));
+    if (too_wide)
+      std::ranges::move(why_lines(rows[selected], size.columns), std::back_inserter(lines));
   }
   const std::size_t body = size.rows > 0 ? size.rows - 1 : 0;
   if (lines.size() > body) lines.resize(body);

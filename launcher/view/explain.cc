@@ -41,6 +41,7 @@ std::string list(const std::vector<std::string>& names) {
 std::string why_state(const report::Status& s, const std::vector<EventView>& events) {
   const auto running = std::ranges::count_if(s.workers, is_running);
   const std::optional<JobState> state = state_of(s);
+  if (s.paused) return sentence("The job is " + paused_line(s));
   if (state == JobState::kStarting) {
     return fmt::format("The job is starting: its {} workers are being started.", running);
   }
@@ -72,13 +73,12 @@ std::string why_state(const report::Status& s, const std::vector<EventView>& eve
     return sentence(
         fmt::format("The job is stopping: {}", stopping == nullptr ? s.message : stopping->text));
   }
+  if (state == JobState::kFinishing && s.training_ended) {
+    return sentence("The program has ended the training, and the model is being kept: " +
+                    s.training_ended->reason);
+  }
   if (state == JobState::kFinishing) return "All records are trained; the model is being kept.";
   return sentence("The job is " + s.state);
-}
-
-std::string told_verdict(const report::WorkerStatus& w) {
-  const bool seen = w.straggler && !w.straggler->seen.empty();
-  return seen ? w.verdict + ": " + w.straggler->seen : w.verdict;
 }
 
 // The hang with each rank's stack, on lines of their own.
@@ -99,7 +99,11 @@ void tell_hang(const report::HangFound& hang, std::vector<std::string>& why) {
 void add_circumstances(const report::Status& s, const std::vector<EventView>& events,
                        std::vector<std::string>& why) {
   if (!s.waiting_for.empty()) why.push_back(sentence("It waits for " + s.waiting_for));
-  if (!s.disk_trouble.empty()) {
+  if (s.paused) {
+    why.emplace_back(
+        "Nobody is given records before there is room; workers train what they hold, "
+        "and after that their steps are empty.");
+  } else if (!s.disk_trouble.empty()) {
     why.push_back(sentence(fmt::format(
         "A disk stands still: {}; the job goes on as far as it can without it", s.disk_trouble)));
   }
@@ -116,7 +120,12 @@ void add_circumstances(const report::Status& s, const std::vector<EventView>& ev
     }
   }
   for (const report::Host& host : s.hosts) {
-    if (!host.up) why.push_back(fmt::format("The agent of host {} is not reached.", host.name));
+    if (!host.up) {
+      why.push_back(
+          fmt::format("The agent of host {} is not reached: if antdtd does not run there, "
+                      "start it.",
+                      host.name));
+    }
     if (host.closed) why.push_back(fmt::format("Host {} was evicted.", host.name));
     if (host.drained) {
       why.push_back(sentence(fmt::format("Host {} is drained {}", host.name, *host.drained)));
@@ -155,10 +164,15 @@ void add_budgets(const report::Status& s, std::vector<std::string>& next) {
   }
 }
 
-std::string when_started(const report::WorkerStatus& w) {
+std::string when_started(const report::WorkerStatus& w, const std::vector<std::string>& awaited) {
   if (w.tried_again_in_s && *w.tried_again_in_s > 0) {
     return fmt::format("{} is started again in {} at the earliest, where a host has room then.",
                        w.id, clock_text(*w.tried_again_in_s));
+  }
+  if (!awaited.empty()) {
+    return fmt::format(
+        "{} is started as soon as the agent of {} answers, or another host has room for it.", w.id,
+        fmt::join(awaited, " or "));
   }
   return fmt::format("{} is started as soon as a host has room for it.", w.id);
 }
@@ -175,8 +189,9 @@ void add_next(const report::Status& s, const std::string& run_dir, std::vector<s
         "within [failure] hang_after is ended and started again. Who reads the model or receives "
         "it is waited for as long as bytes come.");
   }
+  const std::vector<std::string> awaited = awaited_hosts(s);
   for (const report::WorkerStatus& w : s.workers) {
-    if (state_of(w) == ProcessState::kWaiting) next.push_back(when_started(w));
+    if (state_of(w) == ProcessState::kWaiting) next.push_back(when_started(w, awaited));
   }
   if (s.eta_seconds) {
     next.push_back(
@@ -195,20 +210,34 @@ void tell_failures(const std::vector<report::Failure>& failures, std::vector<std
     std::string text = fmt::format("{} {} on {} failed (class {}): {}", at(f.time_s), f.worker,
                                    f.host, f.cls, f.cause.substr(0, f.cause.find('\n')));
     if (!f.first) text += "; a consequence of another failure";
-    text += f.recovered_in_s
-                ? fmt::format("; training went on after {}", clock_text(*f.recovered_in_s))
-                : "; training has not gone on since";
+    text += f.recovered_in_s ? fmt::format("; training went on after {}{}",
+                                           clock_text(*f.recovered_in_s), from_where(f))
+                             : "; training has not gone on since";
     done.push_back(sentence(text));
   }
 }
 
-void tell_actions(const std::vector<report::Action>& actions, std::vector<std::string>& done) {
+// Whether the job still offers to do it. A later action of the same kind on the same target has
+// taken its place: another advice, or the same one, approved.
+bool is_offered(const std::vector<report::Action>& actions, std::size_t i) {
+  const report::Action& a = actions[i];
+  if (outcome_of(a) != ActionOutcome::kAdvised || a.number == 0) return false;
+  return std::none_of(actions.begin() + static_cast<std::ptrdiff_t>(i) + 1, actions.end(),
+                      [&](const report::Action& later) {
+                        return later.kind == a.kind && later.target == a.target;
+                      });
+}
+
+// `job`: what `antdt approve` is told; "" if the job has ended.
+void tell_actions(const std::vector<report::Action>& actions, const std::string& job,
+                  std::vector<std::string>& done) {
   const std::size_t from = actions.size() - std::min(actions.size(), kTold);
   if (from > 0) done.push_back(fmt::format("{} actions before these.", from));
   for (std::size_t i = from; i < actions.size(); ++i) {
     const report::Action& a = actions[i];
-    const bool waits = outcome_of(a) == ActionOutcome::kAdvised && a.number > 0;
-    const std::string how = waits ? fmt::format(": antdt approve JOB {} does it", a.number) : "";
+    const bool waits = !job.empty() && is_offered(actions, i);
+    const std::string how =
+        waits ? fmt::format(": antdt approve {} {} does it", job, a.number) : "";
     done.push_back(
         sentence(fmt::format("{} {}{}{} ({}{}): {}", at(a.time_s), a.kind,
                              a.target.empty() ? "" : " ", a.target, a.outcome, how, a.reason)));
@@ -228,7 +257,7 @@ Result<Explanation> explain_ended(const ExplainInput& input) {
                                  s.exit.code, s.exit.first_cause)));
   if (s.hang && !s.hang->over) tell_hang(*s.hang, e.why);
   tell_failures(s.failures, e.done);
-  tell_actions(s.actions, e.done);
+  tell_actions(s.actions, "", e.done);
   if (end_of(s) == JobEnd::kDone) return e;
   e.next.push_back(
       s.exit.resumable
@@ -295,7 +324,7 @@ void add_next_of_worker(const report::WorkerStatus& w, const report::Status& s,
                     "state.",
                     w.id));
   } else if (state == ProcessState::kWaiting) {
-    next.push_back(when_started(w));
+    next.push_back(when_started(w, awaited_hosts(s)));
   } else if (state == ProcessState::kLeaving) {
     next.emplace_back("What it holds is given to the others; past its deadline it is killed.");
   } else if (state == ProcessState::kRemoved) {
@@ -330,9 +359,11 @@ Result<OneWorker> find_worker(const T& s, const std::vector<report::WorkerStatus
   return one;
 }
 
-void tell_past(const OneWorker& one, const std::vector<EventView>& events, Explanation& e) {
+// `job`: as for tell_actions().
+void tell_past(const OneWorker& one, const std::vector<EventView>& events, const std::string& job,
+               Explanation& e) {
   tell_failures(one.failures, e.done);
-  tell_actions(one.actions, e.done);
+  tell_actions(one.actions, job, e.done);
   const EventView* last = last_event(events, one.worker.id);
   const auto tells_it = [&](const std::string& told) {
     return told.find(last->text) != std::string::npos;
@@ -352,7 +383,7 @@ Result<Explanation> explain_worker(const ExplainInput& input) {
     if (is_running(w) && !w.verdict.empty() && w.verdict != "ok") {
       e.why.push_back(sentence(fmt::format("The monitor sees a {}", told_verdict(w))));
     }
-    tell_past(one, input.events, e);
+    tell_past(one, input.events, s.job, e);
     add_next_of_worker(w, s, e.next);
     return e;
   }
@@ -360,7 +391,7 @@ Result<Explanation> explain_worker(const ExplainInput& input) {
   ANTDT_TRY(const report::Summary s, parse_summary(input.summary_json));
   ANTDT_TRY(const OneWorker one, find_worker(s, workers_of(s), input.worker));
   e.why.push_back(why_worker(one.worker));
-  tell_past(one, input.events, e);
+  tell_past(one, input.events, "", e);
   return e;
 }
 
@@ -377,7 +408,7 @@ Result<Explanation> explain(const ExplainInput& input) {
   e.why.push_back(why_state(s, input.events));
   add_circumstances(s, input.events, e.why);
   tell_failures(s.failures, e.done);
-  tell_actions(s.actions, e.done);
+  tell_actions(s.actions, s.job, e.done);
   add_next(s, input.run_dir, e.next);
   return e;
 }

@@ -28,6 +28,7 @@ constexpr Duration kTick = std::chrono::milliseconds(100);
 constexpr Duration kAsk = std::chrono::milliseconds(500);
 constexpr Duration kAskAgain = std::chrono::seconds(2);  // the request or its answer was lost
 constexpr Duration kLine = std::chrono::seconds(5);
+constexpr Duration kOutput = std::chrono::milliseconds(200);  // from one look for it to the next
 constexpr Duration kGone = std::chrono::seconds(10);
 constexpr std::size_t kEventsShown = 5;
 
@@ -88,12 +89,14 @@ class Watcher {
     tick();
     loop_.run();
     loop_.unwatch_socket(jobd_.socket());
+    show_output(true);
     return result_;
   }
 
  private:
   void tick() {
     const MonoTime now = loop_.now();
+    if (now >= output_at_) show_output(false);
     if (check_end(now)) return loop_.stop();
     tell_of_gone_hosts(now);
     if (now >= ask_at_) ask(now);
@@ -166,6 +169,12 @@ class Watcher {
     show();
   }
 
+  void show_output(bool last) {
+    if (!options_.output) return;
+    output_at_ = loop_.now() + kOutput;
+    for (const std::string& line : options_.output(last)) screen_.line(line);
+  }
+
   void on_event(const EventView& event) {
     if (!is_notable(event)) return;
     if (!screen_.terminal()) return screen_.line(event_line(event));
@@ -212,6 +221,7 @@ class Watcher {
   MonoTime heard_;
   MonoTime ask_at_{};
   MonoTime line_at_{};
+  MonoTime output_at_{};
   std::uint64_t next_event_ = 0;
   report::Status status_;
   std::deque<EventView> events_;

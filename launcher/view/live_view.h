@@ -38,6 +38,8 @@ struct WatchOptions {
   bool signals_stop = true;
   std::optional<LentHosts> lent;
   std::string who;  // the user at the terminal, named to the job when a signal stops it
+  // New lines of the job's processes, which are shown, too; with `last`, unfinished ones as well.
+  std::function<std::vector<std::string>(bool last)> output = nullptr;
 };
 
 struct WatchEnd {

@@ -43,6 +43,11 @@ Result<report::Status> parse_status(const std::string& text) {
   return status;
 }
 
+std::string told_verdict(const report::WorkerStatus& w) {
+  const bool seen = w.straggler && !w.straggler->seen.empty();
+  return seen ? w.verdict + ": " + w.straggler->seen : w.verdict;
+}
+
 bool is_running(const report::WorkerStatus& w) {
   const std::optional<ProcessState> state = report::state_of(w);
   return state != ProcessState::kExited && state != ProcessState::kWaiting &&
@@ -57,11 +62,24 @@ Result<EventView> parse_event(const std::string& text) {
   return event;
 }
 
+std::vector<std::string> awaited_hosts(const report::Status& s) {
+  const auto waits = [](const auto& process) {
+    return state_of(process) == ProcessState::kWaiting;
+  };
+  std::vector<std::string> names;
+  if (!std::ranges::any_of(s.workers, waits) && !std::ranges::any_of(s.servers, waits))
+    return names;
+  for (const report::Host& host : s.hosts) {
+    if (!host.up && !host.closed) names.push_back(host.name);
+  }
+  return names;
+}
+
 std::string progress_line(const report::Status& s) {
   std::string line;
   const auto add = [&](const std::string& part) { line += (line.empty() ? "" : "  ") + part; };
   if (s.epochs > 0) add(fmt::format("epoch {}/{}", std::min(s.epoch + 1, s.epochs), s.epochs));
-  add(s.state);
+  add(s.paused ? "paused" : s.state);
   if (s.samples_total > 0) {
     const double share = static_cast<double>(s.samples_done) / static_cast<double>(s.samples_total);
     add(fmt::format("{:.0f}%", 100 * std::min(share, 1.0)));
@@ -76,8 +94,13 @@ std::string progress_line(const report::Status& s) {
   if (s.last_eval) {
     if (const std::string eval = eval_text(*s.last_eval); !eval.empty()) add("(" + eval + ")");
   }
+  if (const auto hosts = awaited_hosts(s); !hosts.empty()) {
+    add(fmt::format("no answer from {}: is antdtd running there?", fmt::join(hosts, ", ")));
+  }
   return line;
 }
+
+std::string paused_line(const report::Status& s) { return "paused: " + s.disk_trouble; }
 
 std::vector<std::string> io_lines(const report::Status& s) {
   std::vector<std::string> lines;
@@ -200,9 +223,33 @@ std::string threshold_line(const std::optional<report::UpdateThreshold>& thresho
   return line;
 }
 
+namespace {
+
+// For a table whose last column is cut: the worst verdicts, whole.
+std::vector<std::string> verdict_lines(const report::Status& s, std::size_t width) {
+  constexpr std::size_t kShown = 3;
+  constexpr std::size_t kLines = 3;  // of each
+  std::vector<const report::WorkerStatus*> told;
+  for (const report::WorkerStatus& w : s.workers) {
+    if (is_running(w) && !w.verdict.empty() && w.verdict != "ok") told.push_back(&w);
+  }
+  std::ranges::stable_sort(told, std::ranges::greater(), [](const report::WorkerStatus* w) {
+    return w->straggler ? w->straggler->severity : 0;
+  });
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < std::min(told.size(), kShown); ++i) {
+    const std::string text = fmt::format("{}: {}", told[i]->id, told_verdict(*told[i]));
+    std::ranges::move(wrapped(text, width, kLines), std::back_inserter(lines));
+  }
+  return lines;
+}
+
+}  // namespace
+
 std::vector<std::string> live_block(const report::Status& s, const std::vector<EventView>& events,
                                     std::size_t width) {
   std::vector<std::string> lines = {progress_line(s)};
+  if (s.paused) lines.push_back(paused_line(s));
   if (!s.collective.empty()) lines.push_back("collective: " + s.collective);
   if (auto line = link_line(s.traffic); !line.empty()) lines.push_back(std::move(line));
   if (auto line = threshold_line(s.update_threshold); !line.empty()) {
@@ -211,12 +258,16 @@ std::vector<std::string> live_block(const report::Status& s, const std::vector<E
   if (!s.message.empty()) lines.push_back(s.message);
   if (!s.waiting_for.empty()) lines.push_back("waiting for " + s.waiting_for);
   if (!s.solution_trouble.empty()) lines.push_back("nobody decides: " + s.solution_trouble);
-  if (!s.disk_trouble.empty()) lines.push_back(s.disk_trouble);
+  if (!s.disk_trouble.empty() && !s.paused) lines.push_back(s.disk_trouble);
   std::ranges::move(io_lines(s), std::back_inserter(lines));
   std::ranges::move(traced_lines(s), std::back_inserter(lines));
   if (!s.workers.empty()) {
     const auto table = worker_table(s, {});
     lines.insert(lines.end(), table.begin(), table.end());
+    const bool too_wide = width > 0 && std::ranges::any_of(table, [&](const std::string& line) {
+                            return columns_of(line) > width;
+                          });
+    if (too_wide) std::ranges::move(verdict_lines(s, width), std::back_inserter(lines));
   }
   std::ranges::move(server_table(s.servers), std::back_inserter(lines));
   for (const EventView& event : events) lines.push_back(event_line(event));
@@ -263,11 +314,19 @@ void add_failures(const report::Status& s, std::vector<std::string>& lines) {
 
 }  // namespace
 
+std::string from_where(const report::Failure& f) {
+  if (!f.went_back_to) return {};
+  if (*f.went_back_to == 0) return " from the beginning";
+  return fmt::format(" from step {}", grouped(*f.went_back_to));
+}
+
 std::string failure_line(const report::Failure& f) {
   std::string line = fmt::format("{:>9}  {} on {}, {}: {}", fmt::format("{:.1f}s", f.time_s),
                                  f.worker, f.host, f.cls, first_line(f.cause));
   if (!f.first) line += "; a consequence";
-  if (f.recovered_in_s) line += fmt::format("; went on after {:.1f}s", *f.recovered_in_s);
+  if (f.recovered_in_s) {
+    line += fmt::format("; went on after {:.1f}s{}", *f.recovered_in_s, from_where(f));
+  }
   return line;
 }
 
@@ -324,10 +383,11 @@ std::vector<std::string> status_table(const report::Status& s,
           : fmt::format("generation {}, lineage {}, incarnation {}, {} of {} samples", s.generation,
                         s.lineage, s.incarnation, grouped(s.samples_done),
                         grouped(s.samples_total))};
+  if (s.paused) lines.insert(lines.begin(), paused_line(s));
   if (!s.message.empty()) lines.push_back(s.message);
   if (!s.waiting_for.empty()) lines.push_back("waiting for " + s.waiting_for);
   if (!s.solution_trouble.empty()) lines.push_back("nobody decides: " + s.solution_trouble);
-  if (!s.disk_trouble.empty()) lines.push_back(s.disk_trouble);
+  if (!s.disk_trouble.empty() && !s.paused) lines.push_back(s.disk_trouble);
   std::ranges::move(io_lines(s), std::back_inserter(lines));
   std::ranges::move(traced_lines(s), std::back_inserter(lines));
   if (!s.skipped_by_program.empty()) lines.push_back(skipped_line(s.skipped_by_program));

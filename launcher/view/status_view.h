@@ -12,6 +12,8 @@ namespace antdt::launcher {
 
 // Whether a process of the worker runs, or is being started.
 [[nodiscard]] bool is_running(const report::WorkerStatus& worker);
+// The monitor's verdict with what it was seen by.
+[[nodiscard]] std::string told_verdict(const report::WorkerStatus& worker);
 
 // The error (kCorrupt) names the field that is not as in a status.
 [[nodiscard]] Result<report::Status> parse_status(const std::string& json);
@@ -29,8 +31,12 @@ struct EventView {
 };
 [[nodiscard]] Result<EventView> parse_event(const std::string& json);
 
+// The hosts whose agents do not answer while a process waits for a host with room.
+[[nodiscard]] std::vector<std::string> awaited_hosts(const report::Status& status);
 // "epoch 1/2  training  43%  12,345 samples/s  ETA 1m 15s  loss 0.5123"
 [[nodiscard]] std::string progress_line(const report::Status& status);
+// "paused: the disk of the journal is full: make room ...", for a job that is paused
+[[nodiscard]] std::string paused_line(const report::Status& status);
 // "w0 on h1: writing the checkpoint: 3.1 of 12.4 GB, 96 MB/s", for each process that does such a
 // thing
 [[nodiscard]] std::vector<std::string> io_lines(const report::Status& status);
@@ -63,6 +69,8 @@ struct EventView {
                                                     const std::vector<EventView>& events);
 // A failure as one line: time, worker, class, cause, and what followed.
 [[nodiscard]] std::string failure_line(const report::Failure& failure);
+// " from step 1,200", where training lost steps by the failure; else empty.
+[[nodiscard]] std::string from_where(const report::Failure& failure);
 // How many samples the program skipped, why, and where they are listed.
 [[nodiscard]] std::string skipped_line(std::vector<report::Skipped> skipped);
 // The newest of `events` that concerns this worker.

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/os/fs.h"
 #include "core/report/json.h"
+#include "core/report/states.h"
 #include "launcher/view/status_view.h"
 #include "launcher/view/text_table.h"
 
@@ -23,21 +25,37 @@ std::string rounded(double value) {
 }
 
 std::string metric(const std::optional<double>& value) {
-  return value ? fmt::format("{:.4f}", *value) : "-";
+  return value && std::isfinite(*value) ? fmt::format("{:.4f}", *value) : "-";
 }
 
+// How fast a script was on average says nothing if it hung at the end. A program that no samples
+// are known of has no such speed at all.
 void add_speed(const report::Summary& s, Lines& lines) {
+  if (s.hang && !s.hang->over) {
+    lines.push_back(fmt::format("{}: {} in {}, {} steps until it hung", s.job, s.state,
+                                clock_text(s.wall_seconds), grouped(s.steps)));
+    return;
+  }
   if (s.traced && !s.traced->samples_known) {
     lines.push_back(fmt::format("{}: {} in {}, {} steps, {:.3g} steps/s (samples unknown)", s.job,
                                 s.state, clock_text(s.wall_seconds), grouped(s.steps),
                                 s.traced->steps_per_second));
     return;
   }
-  lines.push_back(fmt::format("{}: {} in {}, {} samples/s", s.job, s.state,
-                              clock_text(s.wall_seconds), rounded(s.samples_per_second)));
+  std::string line = fmt::format("{}: {} in {}", s.job, s.state, clock_text(s.wall_seconds));
+  if (s.samples_per_second > 0 || (s.samples_total > 0 && s.samples_trained == 0)) {
+    line += fmt::format(", {} samples/s", rounded(s.samples_per_second));
+  } else if (s.samples_trained > 0) {
+    line += ", speed not known";
+  }
+  lines.push_back(std::move(line));
 }
 
 void add_epochs(const report::Summary& s, Lines& lines) {
+  if (const auto& end = s.training_ended) {
+    lines.push_back(fmt::format("the program ended the training in epoch {}: {}",
+                                std::max<std::uint64_t>(end->epochs, 1), end->reason));
+  }
   std::vector<std::vector<std::string>> rows;
   for (const report::EpochSummary& epoch : s.epochs) {
     const report::Evaluation eval = epoch.eval.value_or(report::Evaluation{});
@@ -83,6 +101,16 @@ void add_workers(const report::Summary& s, Lines& lines) {
   std::ranges::move(
       text_table({"worker", "host", "samples#", "own samples/s#", "own time#", "waited#"}, rows),
       std::back_inserter(lines));
+}
+
+// What a worker did after its last report is not known: it died, or ended while no job daemon ran.
+void add_unreported(const report::Summary& s, Lines& lines) {
+  std::uint64_t reported = 0;
+  for (const report::WorkerSummary& w : s.workers) reported += w.samples;
+  if (reported == 0 || reported >= s.samples_trained) return;
+  lines.push_back(
+      fmt::format("{} more samples were trained by workers that ended before they reported them",
+                  grouped(s.samples_trained - reported)));
 }
 
 void add_shared_steps(const report::Summary& s, Lines& lines) {
@@ -170,9 +198,10 @@ void add_actions(const report::Summary& s, Lines& lines) {
       fmt::format("actions: {}", s.actions.empty() ? "none" : grouped(s.actions.size())));
   for (std::size_t i = 0; i < s.actions.size() && i < kShown; ++i) {
     const report::Action& action = s.actions[i];
-    lines.push_back(fmt::format("  {:>8}  {}{}{}: {}", fmt::format("{:.1f}s", action.time_s),
+    const bool done = action.outcome.empty() || outcome_of(action) == ActionOutcome::kApplied;
+    lines.push_back(fmt::format("  {:>8}  {}{}{}{}: {}", fmt::format("{:.1f}s", action.time_s),
                                 action.kind, action.target.empty() ? "" : " ", action.target,
-                                action.reason));
+                                done ? "" : fmt::format(" ({})", action.outcome), action.reason));
   }
   if (s.actions.size() > kShown) {
     lines.push_back(fmt::format("  and {} more, see summary.json", s.actions.size() - kShown));
@@ -190,12 +219,21 @@ void add_failures(const report::Summary& s, Lines& lines) {
   }
 }
 
+// A program that reads its data itself has no accounts.
 void add_accounts(const report::Summary& s, Lines& lines) {
+  if (s.samples_total == 0) return;
   lines.push_back(fmt::format(
       "samples: {} of {} trained, {} repeated, {} lost, {} skipped, {} unaccounted",
       grouped(s.samples_trained), grouped(s.samples_total), grouped(s.samples_repeated),
       grouped(s.samples_lost), grouped(s.samples_skipped), grouped(s.samples_unaccounted)));
   if (!s.skipped_by_program.empty()) lines.push_back("  " + skipped_line(s.skipped_by_program));
+  if (s.rows_put_aside > 0) {
+    lines.push_back(s.rows_put_aside == 1
+                        ? "  1 malformed row of the data was put aside, and is no record"
+                        : fmt::format("  {} malformed rows of the data were put aside, and are no "
+                                      "records",
+                                      grouped(s.rows_put_aside)));
+  }
 }
 
 }  // namespace
@@ -235,6 +273,7 @@ Lines summary_lines(const report::Summary& summary) {
   add_speed(summary, lines);
   add_epochs(summary, lines);
   add_workers(summary, lines);
+  add_unreported(summary, lines);
   add_shared_steps(summary, lines);
   add_servers(summary, lines);
   add_exchanges(summary, lines);

@@ -7,16 +7,16 @@
 
 namespace antdt::launcher {
 
-namespace {
-
 // UTF-8: counts the bytes that begin a character.
-std::size_t columns(std::string_view text) {
+std::size_t columns_of(std::string_view text) {
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
+namespace {
+
 std::string padded(const std::string& cell, std::size_t width, bool right) {
-  const std::string space(width - std::min(width, columns(cell)), ' ');
+  const std::string space(width - std::min(width, columns_of(cell)), ' ');
   return right ? space + cell : cell + space;
 }
 
@@ -48,10 +48,10 @@ std::vector<std::string> text_table(const std::vector<std::string>& header,
   for (const std::string& title : header) {
     right.push_back(title.ends_with('#'));
     titles.push_back(right.back() ? title.substr(0, title.size() - 1) : title);
-    width.push_back(columns(titles.back()));
+    width.push_back(columns_of(titles.back()));
   }
   for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], columns(row[i]));
+    for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], columns_of(row[i]));
   }
   const auto line = [&](const std::vector<std::string>& cells) {
     std::string out;
@@ -67,12 +67,27 @@ std::vector<std::string> text_table(const std::vector<std::string>& header,
 }
 
 std::string cut(const std::string& line, std::size_t width) {
-  if (width == 0 || columns(line) <= width) return line;
+  if (width == 0 || columns_of(line) <= width) return line;
   std::size_t bytes = 0;
   for (std::size_t seen = 0; bytes < line.size(); ++bytes) {
     if ((line[bytes] & 0xC0) != 0x80 && seen++ == width - 1) break;
   }
   return line.substr(0, bytes) + "~";
+}
+
+std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t most) {
+  std::vector<std::string> lines;
+  while (lines.size() + 1 < most && columns_of(text) > width) {
+    std::size_t space = text.rfind(' ');
+    while (space != std::string_view::npos && space > 0 &&
+           columns_of(text.substr(0, space)) > width)
+      space = text.rfind(' ', space - 1);
+    if (space == std::string_view::npos || space == 0) break;
+    lines.emplace_back(text.substr(0, space));
+    text.remove_prefix(space + 1);
+  }
+  lines.emplace_back(text);
+  return lines;
 }
 
 }  // namespace antdt::launcher

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace antdt::launcher {
@@ -17,7 +18,15 @@ namespace antdt::launcher {
 [[nodiscard]] std::vector<std::string> text_table(
     const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows);
 
+// How many columns of a terminal the text takes.
+[[nodiscard]] std::size_t columns_of(std::string_view text);
+
 // At most `width` columns of a terminal; a line that was cut ends with "~".
 [[nodiscard]] std::string cut(const std::string& line, std::size_t width);
+
+// The text on at most `most` lines of `width` columns, broken at spaces. The last one may be
+// longer.
+[[nodiscard]] std::vector<std::string> wrapped(std::string_view text, std::size_t width,
+                                               std::size_t most);
 
 }  // namespace antdt::launcher

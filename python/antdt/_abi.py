@@ -6,14 +6,13 @@ gives up the interpreter's lock during each call, so a call that waits holds up 
 from __future__ import annotations
 
 import ctypes
-import os
-import pathlib
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_uint32, c_uint64, c_void_p
-from typing import Any, List
+from typing import Any
 
 from antdt._version import __version__
+from antdt.trace import _find_library
 
-ABI_VERSION = 1
+ABI_VERSION = _find_library.ABI_VERSION
 
 OK, TIMEOUT, INTERRUPTED = 0, 1, 2
 USAGE, CONFIG, UNREACHABLE, REFUSED, IO, FORKED, ENDED, INTERNAL = range(-1, -9, -1)
@@ -132,6 +131,7 @@ _FUNCTIONS = {
     "antdt_is_over": (c_int, [c_void_p]),
     "antdt_ahead": (c_int, [c_void_p, c_uint64, c_uint64, POINTER(c_uint64), POINTER(c_uint64),
                             c_uint64, POINTER(c_uint64), c_uint32]),
+    "antdt_end_training": (c_int, [c_void_p, c_char_p]),
     "antdt_leave": (c_int, [c_void_p]),
     "antdt_loose_open": (c_int, [POINTER(Options), POINTER(c_void_p)]),
     "antdt_loose_next": (c_int, [c_void_p, c_uint64, POINTER(Work), c_uint32]),
@@ -146,44 +146,6 @@ _FUNCTIONS = {
 }
 
 
-def _candidates() -> List[str]:
-    """Possible paths of libantdt.so, in the order in which they are tried."""
-    told = os.environ.get("ANTDT_LIBRARY")
-    if told:
-        return [told]
-    package = pathlib.Path(__file__).resolve().parent
-    name = "libantdt.so.1"
-    return [str(package / "lib" / name),                            # in a wheel
-            str(package.parent.parent / "build" / "lib" / name),    # in the source tree
-            name]                                                   # installed: ld.so knows it
-
-
-def _declare(library: Any, path: str) -> None:
-    """The functions get their types. ImportError where the library is of another release."""
-    missing = [name for name in _FUNCTIONS if not hasattr(library, name)]
-    for name, (result, arguments) in _FUNCTIONS.items():
-        if name not in missing:
-            function = getattr(library, name)
-            function.restype, function.argtypes = result, arguments
-    release = f"{path} is of another release than this package ({__version__})"
-    if "antdt_abi_version" in missing or library.antdt_abi_version() != ABI_VERSION:
-        raise ImportError(f"{release}: its C interface is not of version {ABI_VERSION}. Install both "
-                          f"of the same release")
-    if missing:
-        raise ImportError(f"{release}: it has no {', '.join(missing)}. Install both of the same "
-                          f"release")
-
-
 def load() -> Any:
     """The library, with its functions' types. ImportError says where it was looked for."""
-    tried = []
-    for path in _candidates():
-        try:
-            library = ctypes.CDLL(path)
-        except OSError as error:
-            tried.append(f"{path}: {error}")
-            continue
-        _declare(library, path)
-        return library
-    raise ImportError("libantdt is not found. Install AntDT, or set ANTDT_LIBRARY to the path of "
-                      "libantdt.so. Tried:\n  " + "\n  ".join(tried))
+    return _find_library.load(_FUNCTIONS, f"package ({__version__})")

@@ -250,6 +250,10 @@ class Member:
             return None
         return start.value, list(records[:count.value]) if code == _abi.OK else []
 
+    def end_training(self, reason: str) -> None:
+        """No member begins another step."""
+        self._check(self._library.antdt_end_training(self._handle, reason.encode()))
+
     def leave(self) -> None:
         """Asks to leave at the end of the step."""
         if self._handle is not None:

@@ -111,6 +111,11 @@ Status Accounts::on(const ledger::SkipDeclared& record) {
   return {};
 }
 
+Status Accounts::on(const ledger::PhaseCut& record) {
+  if (training_) books_[epoch_].cut = record.reason;
+  return {};
+}
+
 // ------------------------------------------------------------------ members
 
 Status Accounts::on(const ledger::MemberAdmitted& record) {
@@ -274,7 +279,7 @@ void Accounts::mark(Interval committed) {
 std::vector<EpochAccount> Accounts::epochs() const {
   std::vector<EpochAccount> epochs;
   for (const auto& [epoch, book] : books_) {
-    if (!book.begun()) continue;
+    if (!book.begun() || (!book.cut.empty() && book.committed.empty())) continue;
     EpochAccount account;
     account.epoch = epoch;
     account.records = book.records;
@@ -290,8 +295,13 @@ std::vector<EpochAccount> Accounts::epochs() const {
     }
     const std::uint64_t known = book.committed.size() + account.skipped;
     const std::uint64_t rest = book.records - std::min(book.records, known);
-    (book.closed ? account.lost : account.remaining) += rest;
+    const bool cut = !book.cut.empty();
+    (cut ? account.skipped : book.closed ? account.lost : account.remaining) += rest;
     count_skips(book, account);
+    if (cut) account.left = rest;
+    if (cut && rest > 0) {
+      account.skipped_by_program.push_back({"the training was ended: " + book.cut, rest});
+    }
     count_domains(book, account);
     epochs.push_back(account);
   }
@@ -304,6 +314,11 @@ std::vector<EpochAccount> Accounts::epochs() const {
     epochs.push_back(account);
   }
   return epochs;
+}
+
+std::string Accounts::cut(std::uint32_t epoch) const {
+  const auto book = books_.find(epoch);
+  return book == books_.end() ? std::string() : book->second.cut;
 }
 
 std::uint64_t Accounts::records_before(std::uint32_t epoch, std::uint64_t otherwise) const {

@@ -44,10 +44,12 @@ struct EpochAccount {
   std::uint64_t once = 0;         // committed exactly once
   std::uint64_t repeated = 0;     // committed more than once, or after they were partial
   std::uint64_t lost = 0;         // not committed when the epoch was closed, or partial since
-  std::uint64_t skipped = 0;      // declared by an operator, or by a program
+  std::uint64_t skipped = 0;      // declared by an operator, or by a program; or the epoch was cut
+  std::uint64_t left = 0;         // of these: left of the epoch in which the training was ended
   std::uint64_t unaccounted = 0;  // read by a program that does not use the ledger
   std::uint64_t remaining = 0;    // of an epoch that is not closed: not committed yet
-  // Of `skipped`: what programs skipped, by reason.
+  // Of `skipped`: what programs skipped, by reason, and what is left of an epoch in which the
+  // program ended the training.
   struct Reason {
     std::string text;
     std::uint64_t records = 0;
@@ -83,11 +85,14 @@ class Accounts {
   [[nodiscard]] std::string image() const;
   [[nodiscard]] static Result<Accounts> restore(std::string_view image);
 
-  // By epoch: those that have begun, or all epochs if the program does not use the ledger.
+  // By epoch: those that have begun, or all epochs if the program does not use the ledger. Not one
+  // that was cut before any of it was trained.
   [[nodiscard]] std::vector<EpochAccount> epochs() const;
   // How many records all epochs before this one have; those that have not begun count as
   // `otherwise`.
   [[nodiscard]] std::uint64_t records_before(std::uint32_t epoch, std::uint64_t otherwise) const;
+  // Why the program ended the training in this epoch; empty: it did not.
+  [[nodiscard]] std::string cut(std::uint32_t epoch) const;
   [[nodiscard]] Delivery delivery() const { return delivery_; }
   [[nodiscard]] IntervalSet partial(std::uint32_t epoch) const;
   [[nodiscard]] bool finished() const { return finished_; }
@@ -102,6 +107,7 @@ class Accounts {
     IntervalSet again;    // committed a second time or more
     IntervalSet skipped;  // declared by operators
     EpochSkips by_program;
+    std::string cut;  // why it was (PhaseCut); what is not committed counts as skipped then
     IntervalSet partial;
     std::uint64_t elsewhere = 0;    // see EpochAccount
     std::vector<Interval> domains;  // the positions of each; computed from the pins
@@ -133,6 +139,7 @@ class Accounts {
   [[nodiscard]] Status on(const ledger::LateReturned& record);
   [[nodiscard]] Status on(const ledger::SkipDeclared& record);
   [[nodiscard]] Status on(const ledger::RecordsSkipped& record);
+  [[nodiscard]] Status on(const ledger::PhaseCut& record);
   [[nodiscard]] Status on(const ledger::LedgerRewound& record);
   [[nodiscard]] Status commit(Member member, std::uint64_t place);
   void commit_part(Holding& holding, Interval at);

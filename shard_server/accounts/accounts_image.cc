@@ -16,18 +16,23 @@ constexpr std::uint32_t kFormatWithPartial = 2;
 constexpr std::uint32_t kFormatWithSkips = 3;
 // Format 4 has all of format 3, and to which domains records are pinned.
 constexpr std::uint32_t kFormatWithPins = 4;
+// Format 5 has all of format 4, and in which epoch the program ended the training.
+constexpr std::uint32_t kFormatWithCuts = 5;
 
 }  // namespace
 
 std::string Accounts::image() const {
   Writer out;
   const bool exact = delivery_ == Delivery::kExactlyOnce;
-  const bool pinned = !pins_.empty();
+  const bool cuts =
+      std::ranges::any_of(books_, [](const auto& entry) { return !entry.second.cut.empty(); });
+  const bool pinned = cuts || !pins_.empty();
   const bool skips = pinned || !reasons_.all().empty();
-  const std::uint32_t format = pinned  ? kFormatWithPins
-                               : skips ? kFormatWithSkips
-                               : exact ? kAccountsFormat
-                                       : kFormatWithPartial;
+  const std::uint32_t format = cuts     ? kFormatWithCuts
+                               : pinned ? kFormatWithPins
+                               : skips  ? kFormatWithSkips
+                               : exact  ? kAccountsFormat
+                                        : kFormatWithPartial;
   out(format, declared_.epochs, declared_.records, declared_.uses_ledger, finished_, training_,
       epoch_, static_cast<std::uint64_t>(books_.size()));
   for (const auto& [epoch, book] : books_) {
@@ -36,6 +41,7 @@ std::string Accounts::image() const {
     if (format != kAccountsFormat) out(book.partial.intervals());
     if (skips) out(book.by_program);
     if (pinned) out(book.elsewhere);
+    if (cuts) out(book.cut);
   }
   out(static_cast<std::uint64_t>(holdings_.size()));
   for (const auto& [member, holding] : holdings_) {
@@ -55,11 +61,12 @@ Result<Accounts> Accounts::restore(std::string_view image) {
   std::uint32_t format = 0;
   in(format);
   const bool exact = format == kAccountsFormat;
-  const bool pinned = format == kFormatWithPins;
+  const bool cuts = format == kFormatWithCuts;
+  const bool pinned = cuts || format == kFormatWithPins;
   const bool skips = pinned || format == kFormatWithSkips;
   if (!in.ok() || (!exact && !skips && format != kFormatWithPartial)) {
     return fail(ErrorKind::kCorrupt, "image of the accounts of format {}, this build reads {}",
-                format, kFormatWithPins);
+                format, kFormatWithCuts);
   }
   std::uint64_t books = 0, holdings = 0;
   in(accounts.declared_.epochs, accounts.declared_.records, accounts.declared_.uses_ledger,
@@ -73,6 +80,7 @@ Result<Accounts> Accounts::restore(std::string_view image) {
     if (!exact) in(partial);
     if (skips) in(book.by_program);
     if (pinned) in(book.elsewhere);
+    if (cuts) in(book.cut);
     for (const Interval i : committed) book.committed.add(i);
     for (const Interval i : again) book.again.add(i);
     for (const Interval i : skipped) book.skipped.add(i);

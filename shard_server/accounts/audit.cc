@@ -47,19 +47,23 @@ bool left_their_domain(const AuditReport& report) {
                              [](const EpochAccount& epoch) { return epoch.elsewhere > 0; });
 }
 
+// People count epochs from 1.
+std::uint64_t shown(const EpochAccount& epoch) { return std::uint64_t{epoch.epoch} + 1; }
+
 // For each domain how many of its records were trained, all of them by its own workers unless the
 // last line says otherwise.
 std::string domain_lines(const EpochAccount& epoch) {
   std::string lines;
+  const std::uint64_t number = shown(epoch);
   for (const EpochAccount::Domain& domain : epoch.domains) {
-    lines += fmt::format("epoch {}: domain {}: {} of its {} records trained\n", epoch.epoch,
-                         domain.name, domain.trained, domain.records);
+    lines += fmt::format("epoch {}: domain {}: {} of its {} records trained\n", number, domain.name,
+                         domain.trained, domain.records);
   }
   if (epoch.domains.empty()) return lines;
   return lines + (epoch.elsewhere == 0
-                      ? fmt::format("epoch {}: each by a worker of its domain\n", epoch.epoch)
+                      ? fmt::format("epoch {}: each by a worker of its domain\n", number)
                       : fmt::format("epoch {}: {} were trained by a worker of another domain\n",
-                                    epoch.epoch, epoch.elsewhere));
+                                    number, epoch.elsewhere));
 }
 
 std::string_view verdict(const AuditReport& report) {
@@ -78,13 +82,36 @@ std::string_view verdict(const AuditReport& report) {
   }
 }
 
+std::uint64_t trained(const std::vector<EpochAccount>& epochs) {
+  std::uint64_t records = 0;
+  for (const EpochAccount& epoch : epochs) records += epoch.once + epoch.repeated;
+  return records;
+}
+
+std::string ahead_line(const AuditReport::Ahead& ahead) {
+  return fmt::format(
+      "checkpoint {} contains {} records more than the journal tells: the run ended before the "
+      "journal heard of them, or had room for them. antdt run --resume goes on from the "
+      "checkpoint\n",
+      ahead.checkpoint, ahead.records);
+}
+
 }  // namespace
 
 AuditReport audit(const Accounts& accounts) {
-  AuditReport report{accounts.epochs(), accounts.finished(), accounts.uses_ledger(),
-                     accounts.delivery(), 0};
+  AuditReport report;
+  report.epochs = accounts.epochs();
+  report.finished = accounts.finished();
+  report.uses_ledger = accounts.uses_ledger();
+  report.delivery = accounts.delivery();
   report.exit_code = exit_code_of(report);
   return report;
+}
+
+void compare(AuditReport& report, const std::string& checkpoint, const Accounts& in_checkpoint) {
+  const std::uint64_t in_journal = trained(report.epochs);
+  const std::uint64_t in_model = trained(in_checkpoint.epochs());
+  if (in_model > in_journal) report.ahead = {checkpoint, in_model - in_journal};
 }
 
 Result<Accounts> accounts_of(const JournalContent& content, const std::string& name) {
@@ -107,15 +134,20 @@ std::string audit_table(const AuditReport& report) {
   std::string table = fmt::format(kRow, "epoch", "records", "once", "repeated", "lost", "skipped",
                                   "unaccounted", "remaining");
   for (const EpochAccount& e : report.epochs) {
-    table += fmt::format(kRow, e.epoch, e.records, e.once, e.repeated, e.lost, e.skipped,
+    table += fmt::format(kRow, shown(e), e.records, e.once, e.repeated, e.lost, e.skipped,
                          e.unaccounted, e.remaining);
   }
   for (const EpochAccount& e : report.epochs) {
     for (const EpochAccount::Reason& reason : e.skipped_by_program) {
-      table += fmt::format("epoch {}: the program skipped {}: {}\n", e.epoch, reason.records,
+      table += fmt::format("epoch {}: the program skipped {}: {}\n", shown(e), reason.records,
                            reason.text);
     }
     table += domain_lines(e);
+  }
+  if (report.ahead) table += ahead_line(*report.ahead);
+  if (report.rows_put_aside > 0) {
+    table += fmt::format("malformed rows of the data, which are no records: {}\n",
+                         report.rows_put_aside);
   }
   return table + fmt::format("{}\n", verdict(report));
 }
@@ -150,6 +182,11 @@ std::string audit_json(const AuditReport& report) {
                                  {"finished", report.finished},
                                  {"exit_code", report.exit_code},
                                  {"epochs", std::move(epochs)}};
+  if (report.ahead) {
+    json["checkpoint_ahead"] = {{"name", report.ahead->checkpoint},
+                                {"records", report.ahead->records}};
+  }
+  if (report.rows_put_aside > 0) json["rows_put_aside"] = report.rows_put_aside;
   // An image on a damaged disk may have any bytes for a reason.
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

@@ -302,7 +302,7 @@ std::string step_table(const StepRecords& found) {
     text = fmt::format(kRow, "worker", "epoch", "shard", "records");
     for (const MemberRecords& member : found.members) {
       for (const ShardRecords& shard : member.shards) {
-        text += fmt::format(kRow, to_string(member.worker), found.epoch.value_or(Epoch{}).value,
+        text += fmt::format(kRow, to_string(member.worker), found.epoch.value_or(Epoch{}).value + 1,
                             shard.shard, as_ranges(shard.records));
       }
     }

@@ -10,8 +10,10 @@ namespace {
 tl::unexpected<Error> failure(sqlite3* handle, std::string_view what) {
   const int code = sqlite3_errcode(handle);
   const bool corrupt = code == SQLITE_CORRUPT || code == SQLITE_NOTADB;
-  return fail(corrupt ? ErrorKind::kCorrupt : ErrorKind::kIo, "{}: {} ({})", what,
-              sqlite3_errmsg(handle), sqlite3_errstr(sqlite3_extended_errcode(handle)));
+  const std::string message = sqlite3_errmsg(handle);
+  const std::string of_code = sqlite3_errstr(sqlite3_extended_errcode(handle));
+  return fail(corrupt ? ErrorKind::kCorrupt : ErrorKind::kIo, "{}: {}{}", what, message,
+              of_code == message ? "" : fmt::format(" ({})", of_code));
 }
 
 }  // namespace

@@ -138,7 +138,11 @@ Status SqliteStore::begin_incarnation() {
       "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA secure_delete=OFF"));
   ANTDT_RETURN_IF_ERROR(create_if_new());
   ANTDT_RETURN_IF_ERROR(check_identity(database_));
-  ANTDT_RETURN_IF_ERROR(database_.execute("UPDATE meta SET value=value+1 WHERE key='incarnation'"));
+  ANTDT_RETURN_IF_ERROR(with_ballast([this] {
+    Status counted = database_.execute("UPDATE meta SET value=value+1 WHERE key='incarnation'");
+    ran_full_ = !counted && database_.is_full();
+    return counted;
+  }));
   ANTDT_TRY(incarnation_.value,
             database_.query_number("SELECT value FROM meta WHERE key='incarnation'"));
   ANTDT_TRY(insert_turn_, database_.prepare(kInsertTurn));

@@ -33,8 +33,9 @@ struct RecallAnswered {
   std::optional<std::uint64_t> records = {};
 };
 
-using Input = std::variant<JobDeclared, JobFinished, PhaseOpened, MemberAdmitted, MemberLost,
-                           GenerationSettled, FetchRequested, ProgressReported, SharesPlanned,
-                           RecallAnswered, SkipDeclared, MemberLeft, DeliveryChosen, DataPinned>;
+using Input =
+    std::variant<JobDeclared, JobFinished, PhaseOpened, MemberAdmitted, MemberLost,
+                 GenerationSettled, FetchRequested, ProgressReported, SharesPlanned, RecallAnswered,
+                 SkipDeclared, MemberLeft, DeliveryChosen, DataPinned, PhaseCut>;
 
 }  // namespace antdt::shard_server::ledger

@@ -230,6 +230,10 @@ void Ledger::on(const SkipDeclared& event, MonoTime, Effects& out) {
   write_down_checked(event, {}, out);
 }
 
+void Ledger::on(const PhaseCut& event, MonoTime, Effects& out) {
+  write_down_checked(event, {}, out);
+}
+
 // --------------------------------------------------------- fetch and commit
 
 void Ledger::on(const FetchRequested& event, MonoTime now, Effects& out) {

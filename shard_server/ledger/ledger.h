@@ -149,6 +149,7 @@ class Ledger {
   void on(const SharesPlanned& input, MonoTime now, Effects& out);
   void on(const RecallAnswered& input, MonoTime now, Effects& out);
   void on(const SkipDeclared& input, MonoTime now, Effects& out);
+  void on(const PhaseCut& input, MonoTime now, Effects& out);
   // JobDeclared, DeliveryChosen and JobFinished are for the accounts only, and so is DataPinned
   void on(const DataPinned& input, MonoTime now, Effects& out);
   template <class Declaration>

@@ -101,6 +101,11 @@ void LedgerState::apply(const RecallSettled& record, Changes&) {
 
 void LedgerState::apply(const SkipDeclared& record, Changes&) { supply_.skip(record.at); }
 
+void LedgerState::apply(const PhaseCut&, Changes&) {
+  const std::uint64_t records = supply_.stream().size();
+  if (records > 0) supply_.skip({0, records});
+}
+
 void LedgerState::apply(const LedgerRewound& record, Changes& changes) {
   auto then = LedgerImage::read(train_, eval_, record.ledger_image);
   ANTDT_CHECK(then.has_value(), "rewound to an image that was checked: {}", then.error().message);

@@ -96,6 +96,7 @@ class LedgerState {
   void apply(const ledger::RecallSettled& record, Changes& changes);
   void apply(const ledger::LateReturned& record, Changes& changes);
   void apply(const ledger::SkipDeclared& record, Changes& changes);
+  void apply(const ledger::PhaseCut& record, Changes& changes);
   void apply(const ledger::LedgerRewound& record, Changes& changes);
 
   // Moves one member to `place`, which must be reachable, as if exactly this were committed.

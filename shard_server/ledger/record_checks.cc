@@ -225,6 +225,18 @@ Status check(const LedgerState& state, const SkipDeclared& event) {
   return {};
 }
 
+Status check(const LedgerState& state, const PhaseCut& event) {
+  if (event.phase != state.phase().number || state.phase().kind != PhaseKind::kTrain) {
+    return fail(ErrorKind::kRefused, "the training cannot end in phase {}: phase {} is open",
+                event.phase, state.phase().number);
+  }
+  if (event.reason.empty() || event.reason.size() > wire::SkippedRecords::kMaxReason) {
+    return fail(ErrorKind::kRefused, "the training ends for a reason of 1 to {} bytes",
+                wire::SkippedRecords::kMaxReason);
+  }
+  return {};
+}
+
 Status check(const LedgerState& state, const LedgerRewound& record) {
   ANTDT_RETURN_IF_ERROR(LedgerImage::read(state.train(), state.eval(), record.ledger_image));
   return {};

@@ -28,6 +28,7 @@ inline Status check(const LedgerState&, const ledger::SharesPlanned&) { return {
 [[nodiscard]] Status check(const LedgerState& state, const ledger::RecallIssued& record);
 [[nodiscard]] Status check(const LedgerState& state, const ledger::RecallSettled& record);
 [[nodiscard]] Status check(const LedgerState& state, const ledger::SkipDeclared& event);
+[[nodiscard]] Status check(const LedgerState& state, const ledger::PhaseCut& event);
 [[nodiscard]] Status check(const LedgerState& state, const ledger::LedgerRewound& record);
 
 }  // namespace antdt::shard_server

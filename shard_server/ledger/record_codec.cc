@@ -81,6 +81,10 @@ void io(A& a, typename A::template Ref<ledger::SkipDeclared> x) {
   a(x.phase, x.at, x.reason);
 }
 template <class A>
+void io(A& a, typename A::template Ref<ledger::PhaseCut> x) {
+  a(x.phase, x.reason);
+}
+template <class A>
 void io(A& a, typename A::template Ref<ledger::LedgerRewound> x) {
   a(x.lineage, x.ledger_image, x.accounts_image);
 }
@@ -145,6 +149,7 @@ template std::string encode_record(const ledger::DeliveryChosen&);
 template std::string encode_record(const ledger::LateReturned&);
 template std::string encode_record(const ledger::RecordsSkipped&);
 template std::string encode_record(const ledger::DataPinned&);
+template std::string encode_record(const ledger::PhaseCut&);
 
 Result<ledger::Record> decode_record(std::string_view bytes) {
   constexpr std::size_t kKinds = std::variant_size_v<ledger::Record>;

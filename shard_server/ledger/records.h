@@ -131,6 +131,13 @@ struct SkipDeclared {
   std::string reason;
 };
 
+// The program ends the training in this phase: nobody is granted anything more of it. Committed
+// records stay committed. What somebody holds is left out if it is given back.
+struct PhaseCut {
+  std::uint64_t phase = 0;
+  std::string reason;
+};
+
 // A fetch was answered: what it committed, and what was granted.
 struct FetchAnswered {
   Member member;
@@ -188,7 +195,7 @@ struct LedgerRewound {
 using Record = std::variant<JobDeclared, JobFinished, PhaseOpened, MemberAdmitted, MemberLost,
                             GenerationSettled, FetchAnswered, ProgressReported, SharesPlanned,
                             RecallIssued, RecallSettled, SkipDeclared, LedgerRewound, MemberLeft,
-                            DeliveryChosen, LateReturned, RecordsSkipped, DataPinned>;
+                            DeliveryChosen, LateReturned, RecordsSkipped, DataPinned, PhaseCut>;
 
 }  // namespace ledger
 }  // namespace antdt::shard_server

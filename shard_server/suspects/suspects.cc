@@ -62,7 +62,8 @@ std::string suspects_text(const std::string& run, Epoch epoch, Interval at, std:
       "last: "
       "its log may say why. Resume to try them again, or go on without them: antdt data "
       "skip {} {}:{} --epoch {} --reason TEXT",
-      at.from, at.to, epoch, deaths, last.worker, last.attempt, run, at.from, at.to, epoch);
+      at.from, at.to, epoch.value + 1, deaths, last.worker, last.attempt, run, at.from, at.to,
+      epoch.value + 1);
 }
 
 }  // namespace antdt::shard_server

@@ -79,17 +79,24 @@ std::uint64_t size_of(const std::string& path) {
   return none ? 0 : size;
 }
 
+template <class Sections>
+std::uint64_t bytes_of(const Sections& sections) {
+  std::uint64_t bytes = 0;
+  for (const auto& section : sections) bytes += section.bytes.size();
+  return bytes;
+}
+
 std::uint64_t resident_bytes() {
   std::uint64_t all = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> all >> resident;
   return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// A histogram: how many turns wrote how many bytes, in classes a sixteenth wide.
+// A histogram: how many turns wrote how many bytes, in classes of less than a hundredth.
 class Sizes {
  public:
   void add(std::uint64_t bytes) {
-    const int rest = std::max(0, static_cast<int>(std::bit_width(bytes)) - 5);
+    const int rest = std::max(0, static_cast<int>(std::bit_width(bytes)) - 8);
     ++counts_[((bytes >> rest) + 1) << rest];
     ++all_;
     most_ = std::max(most_, bytes);
@@ -266,9 +273,7 @@ Status Weeks::commit() {
   ANTDT_RETURN_IF_ERROR(journal_->commit());
   if (journal_->wants_snapshot()) {
     const auto sections = player_->machine().snapshot();
-    std::uint64_t bytes = 0;
-    for (const auto& section : sections) bytes += section.bytes.size();
-    day_.snapshot = std::max(day_.snapshot, bytes);
+    day_.snapshot = std::max(day_.snapshot, bytes_of(sections));
     ANTDT_RETURN_IF_ERROR(journal_->snapshot(sections));
   }
   ANTDT_RETURN_IF_ERROR(history_.commit());
@@ -308,6 +313,8 @@ void Weeks::end_day() {
   day_.turns = turns_.all();
   day_.turn_p99 = turns_.p99();
   day_.turn_most = turns_.most();
+  // One that is written now has what the counts above count.
+  day_.snapshot = std::max(day_.snapshot, bytes_of(player_->machine().snapshot()));
   day_.status = ctl::status_json(report).size();
   day_.heap = mallinfo2().uordblks;
   day_.resident = resident_bytes();

@@ -65,7 +65,14 @@ void Worker::send_packet(const std::string& endpoint, PsPacket packet) {
 
 void Worker::tell_news() {
   if (auto saved = files_.take_saved()) tell(worker::Saved{std::move(*saved)});
-  tell(worker::Heard{core_.known(), sigterm_, end_.over()});
+  tell(worker::Heard{core_.known(), sigterm_, end_.over(), program_ends() ? "enough" : ""});
+}
+
+// The program says it while its step is applied, before that step is counted.
+bool Worker::program_ends() const {
+  if (shape_.ends_at == Step{} || (shape_.ends_alone && member_.worker.index > 0)) return false;
+  const std::uint64_t late = sabotage_ == Sabotage::kEndLate ? 1 : 0;
+  return std::max(step(), applied_).value >= shape_.ends_at.value + late;
 }
 
 Worker::Answer Worker::next_order() {
@@ -351,6 +358,7 @@ Worker::Answer Worker::await_skips_told() {
 Worker::Answer Worker::perform(const worker::Reduce&) { return worker::Reduced{}; }
 
 Worker::Answer Worker::perform(const worker::Apply&) {
+  applied_ = step().next();
   state_.before.reset();
   if (state_.local) {
     apply_own();

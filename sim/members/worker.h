@@ -53,6 +53,8 @@ class Worker final : public MachineProgram<worker::MemberMachine, worker::Input,
   void ended(bool silently) override;
   void operation_changed() override;
   void tell_news() override;
+  // Whether its program has ended the training.
+  [[nodiscard]] bool program_ends() const;
   [[nodiscard]] Answer next_order() override;
   [[nodiscard]] Answer perform_one(worker::Effect& effect) override;
   void rests() override;
@@ -98,6 +100,7 @@ class Worker final : public MachineProgram<worker::MemberMachine, worker::Input,
   ServedRows rows_{*this};
   MemberFiles files_{*this, state_.model};
   std::optional<MonoTime> armed_;
+  Step applied_;             // the last that was applied, perhaps not counted yet
   std::uint64_t place_ = 0;  // for a sabotage: its place one commit ago
 };
 

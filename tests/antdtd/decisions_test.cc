@@ -110,6 +110,25 @@ TEST(WorkerEnvironment, TorchrunWorkersHandleNcclErrors) {
   EXPECT_THAT(worker_environment({}, "/s", kKey, {}), Each(Not(StartsWith("TORCH_NCCL"))));
 }
 
+TEST(WorkerEnvironment, NamesTheAgentsLibraryAndLeavesAnotherToTheJob) {
+  const auto env =
+      worker_environment({"ANTDT_LIBRARY=/of/the/agent"}, "/s", kKey, {}, {"", "/usr/l.so"});
+  EXPECT_THAT(env, Contains("ANTDT_AGENT_LIBRARY=/usr/l.so"));
+  EXPECT_THAT(env, Each(Not(StartsWith("ANTDT_LIBRARY="))));
+  EXPECT_THAT(worker_environment({}, "/s", kKey, {{"ANTDT_LIBRARY", "/mine"}}, {"", "/usr/l.so"}),
+              Contains("ANTDT_LIBRARY=/mine"));
+  EXPECT_THAT(worker_environment({}, "/s", kKey, {}), Each(Not(HasSubstr("LIBRARY"))));
+}
+
+TEST(WorkerEnvironment, TheLibraryIsFoundBesideTheProgramsAlsoWithoutATracer) {
+  const TempDir prefix;
+  ASSERT_TRUE(make_directories(prefix / "bin"));
+  EXPECT_EQ(find_python_files(prefix / "bin/antdt-shim").library, "");
+  ASSERT_TRUE(make_directories(prefix / "lib"));
+  ASSERT_TRUE(write_file_atomic(prefix / "lib/libantdt.so.1", "", 0600));
+  EXPECT_THAT(find_python_files(prefix / "bin/antdt-shim").library, HasSubstr("libantdt.so.1"));
+}
+
 // --------------------------------------------------------------------- keeper
 
 using keeper::JobKeeper;

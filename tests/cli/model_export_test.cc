@@ -1,17 +1,15 @@
+// What a checkpoint is as arrays of NumPy's.
 #include "launcher/model/model_export.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
 
 #include "core/os/fs.h"
-#include "launcher/model/model_aside.h"
-#include "launcher/model/model_npy.h"
 #include "trainer/ps/rows/slice_image.h"
 #include "trainer/ps_link/slice_file.h"
 
@@ -22,40 +20,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-// ---- .npy
-
-TEST(NpyHeader, IsTheMagicTheVersionAndADictionaryPaddedTo64Bytes) {
-  const std::string header = npy_header(NpyType::kFloat32, {3, 4});
-  EXPECT_EQ(header.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
-  EXPECT_EQ(header.size() % 64, 0U);
-  EXPECT_EQ(static_cast<unsigned char>(header[8]) + 256 * header[9],
-            static_cast<int>(header.size()) - 10);
-  EXPECT_EQ(header.substr(10, header.find_last_not_of(" \n") - 9),
-            "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }");
-  EXPECT_EQ(header.back(), '\n');
-}
-
-TEST(NpyHeader, HasPythonsTuples) {
-  EXPECT_THAT(npy_header(NpyType::kUint64, {7}), HasSubstr("'descr': '<u8'"));
-  EXPECT_THAT(npy_header(NpyType::kUint64, {7}), HasSubstr("'shape': (7,), }"));
-  EXPECT_THAT(npy_header(NpyType::kFloat32, {}), HasSubstr("'shape': (), }"));
-  EXPECT_THAT(npy_header(NpyType::kFloat32, {10'000'000, 16, 1}),
-              HasSubstr("'shape': (10000000, 16, 1), }"));
-}
-
-TEST(NpyHeader, IsAlignedWhateverTheLengthOfTheShape) {
-  std::vector<std::uint64_t> shape;
-  for (int i = 0; i < 40; ++i) {
-    shape.push_back(1'000'000);
-    const std::string header = npy_header(NpyType::kFloat32, shape);
-    EXPECT_EQ(header.size() % 64, 0U) << i;
-    EXPECT_EQ(static_cast<unsigned char>(header[8]) + 256 * static_cast<unsigned char>(header[9]),
-              static_cast<int>(header.size()) - 10);
-  }
-}
-
-// ---- models
 
 template <class T>
 std::vector<T> numbers_of(const std::string& path) {
@@ -431,97 +395,6 @@ TEST_F(ModelExportTest, ACheckpointThatIsRemovedMeanwhileIsStillRead) {
   ASSERT_TRUE(found);
   ASSERT_TRUE(write_model(*files, *found, {}, out, [] { return false; }));
   EXPECT_THAT(numbers_of<float>(out + "/tally.npy"), ElementsAre(2, 3));
-}
-
-// ---- made aside
-
-class AsideDirectoryTest : public testing::Test {
- protected:
-  [[nodiscard]] std::vector<std::string> left() const {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(dir.path())) {
-      names.push_back(entry.path().filename());
-    }
-    return names;
-  }
-  std::string refusal(const std::string& place) {
-    const auto made = AsideDirectory::make_for(place);
-    EXPECT_FALSE(made);
-    return made ? "" : made.error().message;
-  }
-  TempDir dir;
-};
-
-TEST_F(AsideDirectoryTest, HasItsPlaceOnlyWhenItIsPutThere) {
-  {
-    auto aside = AsideDirectory::make_for(dir / "new/model/");
-    ASSERT_TRUE(aside) << aside.error().message;
-    EXPECT_EQ(aside->place(), dir / "new/model");
-    EXPECT_FALSE(fs::exists(aside->place()));
-    ASSERT_TRUE(write_file_atomic(aside->path() + "/a", "x"));
-    ASSERT_TRUE(aside->put_in_place());
-  }
-  EXPECT_EQ(*read_file(dir / "new/model/a"), "x");
-  EXPECT_EQ(std::distance(fs::directory_iterator(dir / "new"), fs::directory_iterator()), 1);
-}
-
-TEST_F(AsideDirectoryTest, AnAbandonedDirectoryLeavesNothing) {
-  {
-    auto aside = AsideDirectory::make_for(dir / "model");
-    ASSERT_TRUE(aside);
-    ASSERT_TRUE(write_file_atomic(aside->path() + "/a", "x"));
-  }
-  EXPECT_THAT(left(), testing::IsEmpty());
-}
-
-TEST_F(AsideDirectoryTest, AnEmptyDirectoryAndALinkToOneAreTaken) {
-  ASSERT_TRUE(make_directories(dir / "empty"));
-  fs::create_symlink("empty", dir / "link");
-  auto aside = AsideDirectory::make_for(dir / "link");
-  ASSERT_TRUE(aside) << aside.error().message;
-  ASSERT_TRUE(write_file_atomic(aside->path() + "/a", "x"));
-  ASSERT_TRUE(aside->put_in_place());
-  EXPECT_EQ(*read_file(dir / "link/a"), "x");
-}
-
-TEST_F(AsideDirectoryTest, AnExistingDirectoryIsNotReplaced) {
-  ASSERT_TRUE(make_directories(dir / "full"));
-  ASSERT_TRUE(write_file_atomic(dir / "full/mine", "x"));
-  ASSERT_TRUE(write_file_atomic(dir / "file", "x"));
-  EXPECT_THAT(refusal(dir / "full"), HasSubstr("full is not empty"));
-  EXPECT_THAT(refusal(dir / "file"), HasSubstr("file is there and is no directory"));
-  EXPECT_THAT(refusal(""), HasSubstr("--out"));
-  EXPECT_THAT(refusal("/"), HasSubstr("not empty"));
-  EXPECT_THAT(refusal("/proc/self/fdinfo/x"), HasSubstr("/proc/self/fdinfo"));
-  EXPECT_THAT(left(), testing::UnorderedElementsAre("full", "file"));
-}
-
-TEST_F(AsideDirectoryTest, ADirectoryThatAppearedMeanwhileIsNotReplaced) {
-  auto aside = AsideDirectory::make_for(dir / "model");
-  ASSERT_TRUE(aside);
-  ASSERT_TRUE(make_directories(dir / "model"));
-  ASSERT_TRUE(write_file_atomic(dir / "model/mine", "x"));
-  EXPECT_FALSE(aside->put_in_place());
-  EXPECT_EQ(*read_file(dir / "model/mine"), "x");
-}
-
-TEST_F(AsideDirectoryTest, MoreThanThereIsRoomForIsRefusedWithTheWayOut) {
-  auto aside = AsideDirectory::make_for(dir / "model");
-  ASSERT_TRUE(aside);
-  EXPECT_TRUE(aside->check_room(1));
-  const Status room = aside->check_room(1ULL << 62U);
-  ASSERT_FALSE(room);
-  EXPECT_THAT(room.error().message, HasSubstr("make room"));
-}
-
-TEST(SignalsWait, ASignalWaitsUntilTheUnfinishedDirectoryIsRemoved) {
-  const auto come = [] {
-    const SignalsWait signals;
-    const bool before = signals.any();
-    ::raise(SIGTERM);
-    if (before || !signals.any()) ::_exit(1);
-  };
-  EXPECT_EXIT((come(), ::_exit(2)), testing::KilledBySignal(SIGTERM), "");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include <filesystem>
 
+#include "core/os/directory.h"
 #include "core/os/runtime_dir.h"
 
 namespace antdt {
@@ -52,6 +53,17 @@ TEST(ReadFileTest, GivesAllBytesAndNamesAMissingFile) {
   EXPECT_THAT(missing.error().message, HasSubstr("missing"));
   EXPECT_THAT(missing.error().message, HasSubstr("No such file"));
   EXPECT_FALSE(read_file(directory.path())) << "a directory";
+}
+
+TEST(NamesInTest, AreThoseOfADirectoryAndAnErrorIsNoEmptyOne) {
+  const TempDir directory;
+  ASSERT_TRUE(make_directories(directory / "b"));
+  ASSERT_TRUE(write_file_atomic(directory / "a", ""));
+  EXPECT_THAT(names_in(directory.path()).value(), testing::ElementsAre("a", "b"));
+  EXPECT_THAT(names_in(directory / "missing").value(), testing::IsEmpty());
+  const auto file = names_in(directory / "a");
+  ASSERT_FALSE(file);
+  EXPECT_THAT(file.error().message, HasSubstr("a cannot be listed: Not a directory"));
 }
 
 TEST(MakeDirectoriesTest, MakesEachMissingLevelWithTheMode) {
@@ -161,6 +173,8 @@ TEST(PrivateDirectoryTest, SomebodyElsesIsRefused) {
   const Status status = ensure_private_directory(path);
   ASSERT_FALSE(status);
   EXPECT_THAT(status.error().message, HasSubstr("belongs to user 12345"));
+  EXPECT_THAT(status.error().message, HasSubstr("set XDG_RUNTIME_DIR to"));
+  EXPECT_THAT(ensure_private_directory(path, "HOME").error().message, HasSubstr("set HOME to"));
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "core/os/fs.h"
 #include "core/report/job_report.h"
 #include "core/report/json.h"
@@ -30,6 +32,17 @@ Status example() {
   s.workers = {w, WorkerStatus{.id = "w1"}};
   s.outcome = Ending{"stopped", 75};
   return s;
+}
+
+TEST(Report, ANumberThatIsNotFiniteIsNullAndIsReadBack) {
+  Summary summary;
+  summary.epochs = {EpochSummary{std::nan(""), 10}, EpochSummary{HUGE_VAL, 20}};
+  const std::string text = to_text(json_of(summary));
+  EXPECT_THAT(text, HasSubstr(R"("train_loss":null)"));
+  const auto read = from_json<Summary>(text);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_TRUE(std::isnan(read->epochs.at(1).train_loss));
+  EXPECT_EQ(read->epochs.at(1).samples, 20U);
 }
 
 TEST(Report, AStateIsKnownByItsNameAndThatOfANewerVersionIsNot) {

@@ -55,7 +55,7 @@ TEST_F(CheckpointPruningTest, ACheckpointReportedTwiceIsStoredOnceAndUnchanged) 
   const auto first = written(7, "weights", {});
   ASSERT_TRUE(store_.store(first));
   EXPECT_EQ(store_.store(first).value_or(""), "s0000000007-l1-g2-w0.1") << "its answer was lost";
-  EXPECT_THAT(store_.list(), ElementsAre("s0000000007-l1-g2-w0.1"));
+  EXPECT_THAT(store_.list().value(), ElementsAre("s0000000007-l1-g2-w0.1"));
   // The same member made the step again, because it had not received the answer.
   const auto again = written(7, "other weights", {});
   ASSERT_TRUE(store_.store(again));
@@ -66,16 +66,19 @@ TEST_F(CheckpointPruningTest, ACheckpointReportedTwiceIsStoredOnceAndUnchanged) 
 TEST_F(CheckpointPruningTest, AZombiesCheckpointTakesNobodysPlace) {
   stored(7, {1, 2, 1});
   stored(7, {1, 3, 2});
-  EXPECT_THAT(store_.list(), ElementsAre("s0000000007-l1-g2-w0.1", "s0000000007-l1-g3-w0.2"));
+  EXPECT_THAT(store_.list().value(),
+              ElementsAre("s0000000007-l1-g2-w0.1", "s0000000007-l1-g3-w0.2"));
 }
 
 TEST_F(CheckpointPruningTest, CheckpointsOfAnEarlierLineageAreRemovedFirst) {
   stored(100, {1});
   stored(200, {1});
   stored(50, {2});
-  EXPECT_THAT(store_.list(), ElementsAre("s0000000200-l1-g2-w0.1", "s0000000050-l2-g2-w0.1"));
+  EXPECT_THAT(store_.list().value(),
+              ElementsAre("s0000000200-l1-g2-w0.1", "s0000000050-l2-g2-w0.1"));
   stored(60, {2});
-  EXPECT_THAT(store_.list(), ElementsAre("s0000000050-l2-g2-w0.1", "s0000000060-l2-g2-w0.1"));
+  EXPECT_THAT(store_.list().value(),
+              ElementsAre("s0000000050-l2-g2-w0.1", "s0000000060-l2-g2-w0.1"));
 }
 
 TEST_F(CheckpointPruningTest, CheckpointsOfAbandonedTrainingAreRemovedEvenWithHigherNumbers) {
@@ -107,7 +110,8 @@ TEST_F(CheckpointPruningTest, OneThatFailsRemovesNothing) {
   auto damaged = written(9, "weights", {});
   damaged.written.files[0].bytes += 1;
   EXPECT_FALSE(store_.store(damaged));
-  EXPECT_THAT(store_.list(), ElementsAre("s0000000007-l1-g2-w0.1", "s0000000008-l1-g2-w0.1"));
+  EXPECT_THAT(store_.list().value(),
+              ElementsAre("s0000000007-l1-g2-w0.1", "s0000000008-l1-g2-w0.1"));
 }
 
 TEST_F(CheckpointPruningTest, WhatIsNoCheckpointIsLeftAlone) {
@@ -115,18 +119,19 @@ TEST_F(CheckpointPruningTest, WhatIsNoCheckpointIsLeftAlone) {
   ASSERT_TRUE(make_directories(notes));
   for (const std::uint64_t step : {7U, 8U, 9U}) stored(step);
   EXPECT_TRUE(exists(notes));
-  EXPECT_THAT(store_.list(), ElementsAre("s0000000008-l1-g2-w0.1", "s0000000009-l1-g2-w0.1"));
+  EXPECT_THAT(store_.list().value(),
+              ElementsAre("s0000000008-l1-g2-w0.1", "s0000000009-l1-g2-w0.1"));
 }
 
 TEST_F(CheckpointPruningTest, WithTheNewestDamagedTheRunGoesOnFromTheOneThatWasKeptBesideIt) {
   for (const std::uint64_t step : {7U, 8U, 9U}) stored(step);
   ASSERT_TRUE(write_file_atomic(run_ / "checkpoints/s0000000009-l1-g2-w0.1/model.pt", "Weights"));
-  const auto newest = store_.newest();
+  const auto newest = store_.newest().value();
   EXPECT_EQ(newest.found.step, Step{8});
   EXPECT_THAT(newest.problems, testing::SizeIs(1));
   // Both are damaged, so there is nothing left to go on from; each is reported.
   ASSERT_TRUE(write_file_atomic(run_ / "checkpoints/s0000000008-l1-g2-w0.1/ledger.json", "{}"));
-  const auto none = store_.newest();
+  const auto none = store_.newest().value();
   EXPECT_TRUE(none.none());
   EXPECT_THAT(none.problems, testing::SizeIs(2));
 }

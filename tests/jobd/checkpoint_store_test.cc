@@ -52,7 +52,7 @@ TEST_F(CheckpointStoreTest, IsRenamedIntoPlaceWithItsLedgerAndManifest) {
 
 TEST_F(CheckpointStoreTest, KeepsTheNewest) {
   for (const std::uint64_t step : {7U, 8U, 100U}) ASSERT_TRUE(store(write(step)));
-  EXPECT_THAT(checkpoints.list(),
+  EXPECT_THAT(checkpoints.list().value(),
               testing::ElementsAre("s0000000008-l1-g2-w0.1", "s0000000100-l1-g2-w0.1"));
 }
 
@@ -77,7 +77,16 @@ TEST_F(CheckpointStoreTest, AFileCutShortIsRefusedAndNothingGetsAName) {
   const auto name = store(written);
   ASSERT_FALSE(name);
   EXPECT_THAT(name.error().message, testing::HasSubstr("should have 8 bytes and has 7"));
-  EXPECT_TRUE(checkpoints.list().empty());
+  EXPECT_TRUE(checkpoints.list().value().empty());
+}
+
+TEST_F(CheckpointStoreTest, CheckpointsThatCannotBeListedAreNotNone) {
+  std::filesystem::remove_all(dir / "checkpoints");
+  ASSERT_TRUE(write_file_atomic(dir / "checkpoints", ""));
+  EXPECT_FALSE(checkpoints.list());
+  const auto newest = checkpoints.newest();
+  ASSERT_FALSE(newest);
+  EXPECT_THAT(newest.error().message, testing::HasSubstr("cannot be listed"));
 }
 
 TEST_F(CheckpointStoreTest, ADirectoryOutsideTheRunIsRefused) {
@@ -95,7 +104,7 @@ TEST_F(CheckpointStoreTest, AFileNameThatLeavesTheDirectoryIsRefused) {
 TEST_F(CheckpointStoreTest, TheNewestComesBackWithItsLedger) {
   ASSERT_TRUE(store(write(7)));
   ASSERT_TRUE(store(write(8)));
-  const auto newest = checkpoints.newest();
+  const auto newest = checkpoints.newest().value();
   EXPECT_THAT(newest.problems, testing::IsEmpty());
   EXPECT_EQ(newest.found.directory, dir.path() + "/checkpoints/s0000000008-l1-g2-w0.1");
   EXPECT_EQ(newest.found.step, Step{8});
@@ -106,14 +115,14 @@ TEST_F(CheckpointStoreTest, TheNewestComesBackWithItsLedger) {
 TEST_F(CheckpointStoreTest, ALaterLineageIsNewerThanAHigherStep) {
   ASSERT_TRUE(store(write(100), Lineage{1}));
   ASSERT_TRUE(store(write(8), Lineage{2}));
-  EXPECT_EQ(checkpoints.newest().found.step, Step{8});
+  EXPECT_EQ(checkpoints.newest().value().found.step, Step{8});
 }
 
 TEST_F(CheckpointStoreTest, OneThatWasCutShortIsPassedOverAndSaid) {
   ASSERT_TRUE(store(write(7)));
   const auto name = store(write(8));
   cut(*name, "model.pt");
-  const auto newest = checkpoints.newest();
+  const auto newest = checkpoints.newest().value();
   EXPECT_EQ(newest.found.step, Step{7});
   ASSERT_EQ(newest.problems.size(), 1U);
   EXPECT_THAT(newest.problems[0], testing::HasSubstr("model.pt has 6 bytes, not 7"));
@@ -123,7 +132,7 @@ TEST_F(CheckpointStoreTest, OneWithOtherBytesThanItsManifestSaysIsPassedOver) {
   ASSERT_TRUE(store(write(7)));
   const auto name = store(write(8));
   ASSERT_TRUE(write_file_atomic(dir.path() + "/checkpoints/" + *name + "/model.pt", "Weights"));
-  const auto newest = checkpoints.newest();
+  const auto newest = checkpoints.newest().value();
   EXPECT_EQ(newest.found.step, Step{7});
   ASSERT_EQ(newest.problems.size(), 1U);
   EXPECT_THAT(newest.problems[0], testing::HasSubstr("does not have the checksum"));
@@ -133,7 +142,7 @@ TEST_F(CheckpointStoreTest, OneWithoutItsManifestIsPassedOverAndSaid) {
   ASSERT_TRUE(store(write(7)));
   const auto name = store(write(8));
   fs::remove(dir.path() + "/checkpoints/" + *name + "/MANIFEST.json");
-  const auto newest = checkpoints.newest();
+  const auto newest = checkpoints.newest().value();
   EXPECT_EQ(newest.found.step, Step{7});
   ASSERT_EQ(newest.problems.size(), 1U);
   EXPECT_THAT(newest.problems[0], testing::HasSubstr(*name));
@@ -145,17 +154,17 @@ TEST_F(CheckpointStoreTest, OneWhoseManifestIsNoManifestIsPassedOver) {
   for (const char* text : {"", "{}", "[]", R"({"files":7})", R"({"files":[{"name":3}]})",
                            R"({"files":[{"name":"model.pt","bytes":7,"xxh3":1}]})"}) {
     ASSERT_TRUE(write_file_atomic(dir.path() + "/checkpoints/" + *name + "/MANIFEST.json", text));
-    const auto newest = checkpoints.newest();
+    const auto newest = checkpoints.newest().value();
     EXPECT_EQ(newest.found.step, Step{7}) << text;
     EXPECT_EQ(newest.problems.size(), 1U) << text;
   }
 }
 
 TEST_F(CheckpointStoreTest, WithoutACheckpointThereIsNothingToGoOnFrom) {
-  EXPECT_EQ(checkpoints.newest().found.directory, "");
+  EXPECT_EQ(checkpoints.newest().value().found.directory, "");
   const auto name = store(write(8));
   cut(*name, "ledger.json");
-  EXPECT_EQ(checkpoints.newest().found.directory, "");
+  EXPECT_EQ(checkpoints.newest().value().found.directory, "");
 }
 
 }  // namespace

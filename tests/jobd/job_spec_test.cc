@@ -66,6 +66,16 @@ TEST(JobSpecTest, AJobWithoutWorkersOfItsOwnWaitsForClients) {
   EXPECT_FALSE(job_spec(config, {kRecords, 0, "", ""})->external) << "it has no clients either";
 }
 
+TEST(JobSpecTest, OnlyARangeOfWorkersBoundsTheirNumber) {
+  launcher::JobConfig config = config_of(launcher::kJob);
+  EXPECT_EQ(job_spec(config, {kRecords, 0, "", ""})->most_workers, 0U);
+  config.roles.worker.min = 2;
+  config.roles.worker.max = 6;
+  const auto spec = job_spec(config, {kRecords, 0, "", ""});
+  EXPECT_EQ(spec->fewest_workers, 2U);
+  EXPECT_EQ(spec->most_workers, 6U);
+}
+
 TEST(JobSpecTest, ProtocolAndRestartAreThoseOfTheRole) {
   launcher::JobConfig config = config_of(launcher::kJob);
   const std::vector<std::pair<std::string, ctl::Protocol>> protocols = {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <future>
 #include <thread>
 
@@ -12,24 +13,30 @@
 #include "core/os/user.h"
 #include "core/wire/agent_messages.h"
 #include "core/wire/packet.h"
+#include "launcher/start/admin_link.h"
+#include "launcher/start/job_link.h"
 
 namespace antdt::launcher {
 namespace {
 
 using testing::HasSubstr;
 
-// Listens with `agent`'s key for the keys in `authorized`, and answers hello.
+// Listens with `agent`'s key for the keys in `authorized`, and answers each hello with the next of
+// `answers`, and then with the last.
 class FakeAgent {
  public:
   FakeAgent(const transport::KeyPair& agent, const std::string& authorized, wire::Packet answer)
-      : loop_(clock_), answer_(std::move(answer)) {
+      : FakeAgent(agent, authorized, std::vector{std::move(answer)}) {}
+  FakeAgent(const transport::KeyPair& agent, const std::string& authorized,
+            std::vector<wire::Packet> answers)
+      : loop_(clock_), answers_(std::move(answers)) {
     EXPECT_TRUE(context_.serve_authentication(loop_, transport::AuthorizedKeys(authorized)));
     auto socket = transport::Socket::bind_tcp(context_, "127.0.0.1:0", agent);
     EXPECT_TRUE(socket) << (socket ? "" : socket.error().message);
     socket_.emplace(std::move(*socket));
     loop_.watch_socket(*socket_, [this] {
       while (const auto hello = socket_->receive()) {
-        wire::Packet packet = answer_;
+        wire::Packet packet = answers_[std::min(next_++, answers_.size() - 1)];
         packet.peer = hello->peer;
         [[maybe_unused]] const auto sent = socket_->send(packet);
       }
@@ -49,7 +56,8 @@ class FakeAgent {
   SteadyClock clock_;
   transport::Context context_;
   EventLoop loop_;
-  wire::Packet answer_;
+  std::vector<wire::Packet> answers_;
+  std::size_t next_ = 0;
   std::optional<transport::Socket> socket_;
   std::thread thread_;
 };
@@ -71,13 +79,53 @@ class ClusterTest : public testing::Test {
   Result<std::vector<HostResources>> ask(Duration timeout) {
     ANTDT_TRY(const ClusterKeys keys, load_cluster_keys(cluster_));
     transport::Context context;
-    return ask_agents(context, cluster_, keys, timeout);
+    return ask_agents(context, cluster_, keys, {timeout, timeout});
   }
 
   TempDir dir_;
   transport::KeyPair job_, agent_;
   ClusterSection cluster_;
 };
+
+TEST_F(ClusterTest, AnAgentIsNamedWithOrWithoutTheUsualPort) {
+  for (const auto& [name, end_point] : std::vector<std::pair<std::string, std::string>>{
+           {"n1", "n1:7700"},
+           {"n1:7800", "n1:7800"},
+           {"10.0.0.1", "10.0.0.1:7700"},
+           {"2001:db8::1", "[2001:db8::1]:7700"},
+           {"[2001:db8::1]", "[2001:db8::1]:7700"},
+           {"[2001:db8::1]:7800", "[2001:db8::1]:7800"}}) {
+    EXPECT_EQ(agent_end_point(name).value_or("refused"), end_point);
+  }
+  for (const char* name : {"", "n1:", "n1:port", "n1:70000", ":7700"}) {
+    const auto refused = agent_end_point(name);
+    ASSERT_FALSE(refused) << name;
+    EXPECT_THAT(refused.error().message, HasSubstr("write host or host:port (default port 7700)"));
+  }
+}
+
+TEST_F(ClusterTest, ANameWithoutAnAddressIsSaidToHaveNone) {
+  transport::Context context;
+  const auto link = AdminLink::open(context, "nosuch.invalid", cluster_.keys);
+  ASSERT_FALSE(link);
+  EXPECT_EQ(link.error().kind, ErrorKind::kUnreachable);
+  EXPECT_THAT(link.error().message, HasSubstr("the name nosuch.invalid has no address: "));
+}
+
+TEST_F(ClusterTest, AnAgentThatDoesNotAnswerAnOperatorIsNamedWithWhatToCheck) {
+  transport::Context context;
+  auto agent = AdminLink::open(context, "127.0.0.1:1", cluster_.keys);
+  ASSERT_TRUE(agent) << agent.error().message;
+  const auto silent = agent->drain({}, std::chrono::milliseconds(100));
+  EXPECT_EQ(silent.error().kind, ErrorKind::kUnreachable);
+  EXPECT_THAT(silent.error().message,
+              HasSubstr("no answer within 0.1 s from 127.0.0.1:1. Is antdtd running there"));
+  auto job = JobLink::open_through(context, "127.0.0.1:1", cluster_.keys, "j-1");
+  ASSERT_TRUE(job) << job.error().message;
+  const auto status = job->status(0, std::chrono::milliseconds(100));
+  EXPECT_THAT(status.error().message, HasSubstr("Is antdtd running there"));
+  EXPECT_THAT(status.error().message, HasSubstr("If antdt jobs --agent 127.0.0.1:1 answers"));
+}
 
 TEST_F(ClusterTest, AgentsSayWhatTheyHaveFree) {
   wire::AgentWelcome welcome;
@@ -91,6 +139,22 @@ TEST_F(ClusterTest, AgentsSayWhatTheyHaveFree) {
   ASSERT_EQ(hosts->size(), 1U);
   EXPECT_EQ(hosts->front().name, agent.host_port());
   EXPECT_EQ(hosts->front().cpus, 3);
+}
+
+// Its driver wakes while the job is prepared.
+TEST_F(ClusterTest, DevicesThatAnAgentHasNotLookedAtYetAreWaitedFor) {
+  wire::AgentWelcome knows_not;
+  knows_not.host_devices.pending = true;
+  wire::AgentWelcome knows;
+  knows.devices = knows.host_devices.free = 8;
+  FakeAgent agent(
+      agent_, dir_ / "agent/authorized",
+      {wire::make_packet(knows_not), wire::make_packet(knows_not), wire::make_packet(knows)});
+  FakeAgent other(agent_, dir_ / "agent/authorized", wire::make_packet(knows));
+  cluster_.hosts = {agent.host_port(), other.host_port()};
+  const auto hosts = ask(std::chrono::seconds(10));
+  ASSERT_TRUE(hosts) << hosts.error().message;
+  for (const HostResources& host : *hosts) EXPECT_EQ(host.gpus, 8U) << host.name;
 }
 
 TEST_F(ClusterTest, DrainedHostsHaveNothingFree) {
@@ -111,6 +175,23 @@ TEST_F(ClusterTest, AnAgentThatIsNotThereIsNamedWithWhatToCheck) {
   ASSERT_FALSE(hosts);
   EXPECT_EQ(hosts.error().kind, ErrorKind::kUnreachable);
   EXPECT_THAT(hosts.error().message, HasSubstr("from 127.0.0.1:1. Is antdtd running there"));
+}
+
+TEST_F(ClusterTest, ARunGoesOnWithoutSomeOfItsAgentsAndNotWithoutAll) {
+  FakeAgent agent(agent_, dir_ / "agent/authorized", wire::make_packet(wire::AgentWelcome{}));
+  const auto absent = [&](std::vector<std::string> hosts) -> Result<std::vector<std::string>> {
+    cluster_.hosts = std::move(hosts);
+    ANTDT_TRY(const ClusterKeys keys, load_cluster_keys(cluster_));
+    transport::Context context;
+    return absent_agents(context, cluster_, keys, std::chrono::seconds(1));
+  };
+  const auto some = absent({"127.0.0.1:1", agent.host_port()});
+  ASSERT_TRUE(some) << some.error().message;
+  EXPECT_THAT(*some, testing::ElementsAre("127.0.0.1:1"));
+  const auto none = absent({"127.0.0.1:1", "127.0.0.1:2"});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().kind, ErrorKind::kUnreachable);
+  EXPECT_THAT(none.error().message, HasSubstr("from 127.0.0.1:1, 127.0.0.1:2. Is antdtd running"));
 }
 
 TEST_F(ClusterTest, AnAgentThatDoesNotKnowTheKeyDoesNotAnswer) {

@@ -70,6 +70,17 @@ report::Status trains() {
   return s;
 }
 
+TEST(Explain, APauseComesFirst) {
+  report::Status s = trains();
+  s.paused = true;
+  s.disk_trouble = "the disk of the journal is full: make room for 8 MiB in /r";
+  const auto told = explain(running(s));
+  ASSERT_TRUE(told) << told.error().message;
+  EXPECT_EQ(told->why.at(0),
+            "The job is paused: the disk of the journal is full: make room for 8 MiB in /r.");
+  EXPECT_THAT(told->why, Not(Contains(HasSubstr("stands still"))));
+}
+
 TEST(Explain, ARunningJobSaysWhyWhatWasDoneAndWhatComes) {
   const auto e = explain(running(trains())).value();
   EXPECT_THAT(e.why, Contains("The job trains epoch 1 of 2 with 2 workers; 25% of all samples are "
@@ -87,6 +98,47 @@ TEST(Explain, ARunningJobSaysWhyWhatWasDoneAndWhatComes) {
   EXPECT_THAT(e.next, Contains(HasSubstr("still bears 9 of class signal, forgiven")));
   EXPECT_THAT(e.next, Contains(HasSubstr("The next failure of class oom ends the job")));
   EXPECT_THAT(e.next, Contains("At this speed training takes another 1m 15s."));
+}
+
+TEST(Explain, OnlyAnAdviceThatNothingHasFollowedIsOffered) {
+  auto status = trains();
+  status.job = "ctr-1";
+  const auto advice = [](std::uint64_t number, const std::string& target,
+                         const std::string& outcome) {
+    return report::Action{number, 20, "adjust-batch", target, "it is slow", outcome};
+  };
+  status.actions = {advice(1, "w1", "advised"), advice(2, "w2", "advised"),
+                    advice(3, "w1", "advised"), advice(4, "w2", "applied")};
+  const auto offered = [](const Explanation& e) {
+    std::string all;
+    for (const std::string& line : e.done) {
+      if (line.find("antdt approve") != std::string::npos) all += line + "\n";
+    }
+    return all;
+  };
+  EXPECT_EQ(offered(explain(running(status)).value()),
+            "At 20s adjust-batch w1 (advised: antdt approve ctr-1 3 does it): it is slow.\n")
+      << "1 was advised again, 2 was approved";
+  report::Summary ended;
+  ended.job = "ctr-1";
+  ended.state = "done";
+  ended.actions = status.actions;
+  ExplainInput input;
+  input.summary_json = report::json_of(ended).dump();
+  EXPECT_EQ(offered(explain(input).value()), "") << "it has ended";
+}
+
+TEST(Explain, HostsThatDoNotAnswerWhileWorkersWaitAreNamedWithWhatToDo) {
+  report::Status waits = trains();
+  waits.workers[2].tried_again_in_s.reset();
+  EXPECT_THAT(explain(running(waits))->next,
+              Contains("w2 is started as soon as a host has room for it."));
+  waits.hosts[1].up = false;
+  const auto e = explain(running(waits)).value();
+  EXPECT_THAT(e.why, Contains("The agent of host b is not reached: if antdtd does not run there, "
+                              "start it."));
+  EXPECT_THAT(e.next, Contains("w2 is started as soon as the agent of b answers, or another host "
+                               "has room for it."));
 }
 
 TEST(Explain, AFormingGroupNamesTheAwaitedMembersAndTheReason) {

@@ -57,6 +57,14 @@ TEST(JobConfig, AKeyInTheWrongTableIsToldItsPlace) {
             "job.toml:4:3: job.shuffle: unknown key: did you mean 'data.shuffle'?");
 }
 
+TEST(JobConfig, OfAntdtsOwnVariablesOnlyTheLibraryIsTheUsersToChoose) {
+  const std::string env = kJob + "[roles.worker.env]\n";
+  EXPECT_EQ(problems_of(env + "ANTDT_LIBRARY = \"/opt/libantdt.so.1\"\n"), "");
+  for (const char* name : {"ANTDT_SOCKET", "ANTDT_LIBRARY_PATH", "ANTDT_AGENT_LIBRARY"}) {
+    EXPECT_THAT(problems_of(env + name + " = \"x\"\n"), HasSubstr("is set by antdt itself"));
+  }
+}
+
 TEST(JobConfig, MetricsNeedAnAddressAndAHookAProgram) {
   const std::string job = std::string(kJob) + "\n[metrics]\nlisten = \"127.0.0.1:0\"\n" +
                           "[hooks]\nevent = [\"page\", \"me\"]\n";
@@ -87,12 +95,24 @@ TEST(JobConfig, AJournalInEtcdIsEncryptedAndWhatBelongsTogetherIsComplete) {
               HasSubstr("cluster.store_user: is for a journal in etcd"));
 }
 
+TEST(JobConfig, HostsHaveTheUsualPortUnlessAnotherIsWritten) {
+  const std::string job = kJob + "[cluster]\nhosts = [\"h1\", \"h2:7800\"]\n";
+  const auto config = load_text(job, "job.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_THAT(config->cluster.hosts, ElementsAre("h1:7700", "h2:7800"));
+  EXPECT_THAT(problems_of(replaced(job, "h2:7800", "h1:7700")), HasSubstr("is listed twice"));
+  EXPECT_THAT(problems_of(replaced(job, "h2:7800", "h2:port")),
+              HasSubstr("'h2:port' must be \"host\" or \"host:port\""));
+}
+
 TEST(JobConfig, AnUnknownTableIsNamed) {
   EXPECT_THAT(problems_of(kJob + "[traner]\nmodel = \"lr\"\n"),
               "job.toml:12:2: traner: unknown key: did you mean 'trainer'?");
 }
 
 TEST(JobConfig, AWrongTypeIsNamedWithBothTypes) {
+  EXPECT_EQ(problems_of(replaced(kJob, "epochs = 2", "epochs = 2.5")),
+            "job.toml:4:1: job.epochs: must be a whole number, not a decimal number");
   EXPECT_EQ(problems_of(replaced(kJob, "epochs = 2", "epochs = \"two\"")),
             "job.toml:4:1: job.epochs: must be a whole number, not a string");
   EXPECT_EQ(problems_of(replaced(kJob, "name = \"ctr\"", "name = 7")),
@@ -113,7 +133,8 @@ TEST(JobConfig, AValueOutOfRangeIsNamedWithTheRange) {
   EXPECT_EQ(problems_of(replaced(kJob, "epochs = 2", "epochs = 0")),
             "job.toml:4:1: job.epochs: must be at least 1");
   EXPECT_EQ(problems_of(replaced(kJob, "schema = 1", "schema = 2")),
-            "job.toml:1:1: schema: must be at most 1");
+            "job.toml:1:1: schema: this job.toml is for a newer release: it has format 2, and this "
+            "release of antdt reads format 1");
   EXPECT_EQ(problems_of(kJob + "[failure]\nhang_after = \"10ms\"\n"),
             "job.toml:13:1: failure.hang_after: must be at least 1s");
 }

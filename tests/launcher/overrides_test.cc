@@ -1,3 +1,5 @@
+#include "launcher/config/overrides.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,6 +41,19 @@ TEST(Override, TakesTomlValues) {
   EXPECT_THAT(with({"trainer.bottom_hidden=[]"}).trainer.bottom_hidden, IsEmpty());
   EXPECT_EQ(with({"roles.worker.count={ min = 2, max = 3 }"}).roles.worker.min, 2U);
   EXPECT_EQ(with({R"(inject=[{ workers = ["w1"], slowdown = 3.0 }])"}).inject.at(0).slowdown, 3.0);
+}
+
+TEST(Override, KeysOfOneTableAreWrittenAsEachAlone) {
+  EXPECT_EQ(inline_table("inject", {"workers=w2", "slowdown=3", "from=5s"}).value(),
+            R"({ workers = ["w2"], slowdown = 3, from = "5s" })");
+  EXPECT_EQ(inline_table("inject", {R"(workers=["w1", "w2"])"}).value(),
+            R"({ workers = ["w1", "w2"] })");
+  for (const char* text : {"workers", "=3", "inject.workers=w1", "a b=3"}) {
+    const auto refused = inline_table("inject", {text});
+    ASSERT_FALSE(refused) << text;
+    EXPECT_EQ(refused.error().message,
+              std::string(text) + ": write KEY=VALUE, with a key of [[inject]]");
+  }
 }
 
 TEST(Override, IsNamedInErrors) {

@@ -47,6 +47,19 @@ TEST(StatusView, ProgressIsOneLine) {
             "epoch 1/2  training  43%  12,345 samples/s  ETA 1m 15s  loss 0.5123  (AUC 0.7291)");
 }
 
+TEST(StatusView, APauseComesFirst) {
+  report::Status s = trains_with_two();
+  s.paused = true;
+  s.disk_trouble = "the disk of the journal is full: make room";
+  s.samples_per_second = 0;
+  s.eta_seconds.reset();
+  EXPECT_EQ(progress_line(s), "epoch 1/2  paused  43%  loss 0.5123  (AUC 0.7291)");
+  const std::string line = "paused: the disk of the journal is full: make room";
+  EXPECT_EQ(status_table(s, {}).at(0), line);
+  EXPECT_EQ(live_block(s, {}, 80).at(1), line);
+  EXPECT_THAT(status_table(s, {}), testing::Not(testing::Contains(s.disk_trouble)));
+}
+
 TEST(StatusView, UnknownValuesAreLeftOut) {
   report::Status begins;
   begins.state = "starting";
@@ -94,6 +107,20 @@ TEST(StatusView, TheBlockFitsTheTerminalAndEachPartIsOneLine) {
   EXPECT_EQ(lines[0], "epoch 1/2  training  43%  12,~");
   EXPECT_EQ(lines[1], "waiting for w1");
   EXPECT_EQ(lines[5], "    12.3s  action: adjust-bat~");
+}
+
+TEST(StatusView, ABlockThatIsTooNarrowForTheVerdictsHasTheWorstUnderTheTable) {
+  auto status = trains_with_two();
+  report::WorkerStatus& slow = status.workers[0];
+  slow.verdict = "deterministic straggler, 3.0x slower (compute)";
+  slow.straggler =
+      report::Straggler{"deterministic", 3, "compute", "it computes three times as long"};
+  const auto narrow = live_block(status, {}, 60);
+  EXPECT_THAT(narrow,
+              testing::IsSupersetOf({"w0: deterministic straggler, 3.0x slower (compute): it",
+                                     "computes three times as long"}));
+  EXPECT_THAT(live_block(status, {}, 140),
+              testing::Not(testing::Contains(testing::StartsWith("w0: "))));
 }
 
 TEST(StatusView, AnAnswerThatIsNoStatusIsAnErrorThatNamesTheField) {
@@ -165,8 +192,23 @@ TEST(StatusView, ShowsAwaitedProcessesFailuresAndAvoidedHosts) {
               testing::Contains("     4.2s  w1 on b, signal: w1 was killed; went on after 0.5s"));
   EXPECT_THAT(lines,
               testing::Contains("     4.5s  w0 on a, collective: lost its peers; a consequence"));
+  report::Failure failure = troubled().failures[0];
+  failure.went_back_to = 1200;
+  EXPECT_THAT(failure_line(failure), testing::EndsWith("; went on after 0.5s from step 1,200"));
+  failure.went_back_to = 0;
+  EXPECT_THAT(failure_line(failure), testing::EndsWith("; went on after 0.5s from the beginning"));
   EXPECT_FALSE(is_running(worker("w12", "waiting")));
   EXPECT_TRUE(is_running(worker("w12", "joined")));
+}
+
+TEST(StatusView, ProgressNamesTheHostsThatAreAwaited) {
+  report::Status s;
+  s.state = "forming";
+  s.hosts = {{.name = "a", .up = true}, {.name = "b"}, {.name = "c", .closed = true}};
+  s.workers = {worker("w0", "joined")};
+  EXPECT_EQ(progress_line(s), "forming") << "nobody waits for a host";
+  s.workers.push_back(worker("w1", "waiting"));
+  EXPECT_EQ(progress_line(s), "forming  no answer from b: is antdtd running there?");
 }
 
 TEST(StatusView, HostsAreNotToldOfWhereThereIsNothingToTell) {

@@ -36,6 +36,20 @@ report::Summary done() {
   return s;
 }
 
+TEST(SummaryView, SaysWhatWasTrainedByWorkersThatCouldNotReportIt) {
+  EXPECT_THAT(summary_lines(done()), testing::Not(Contains(HasSubstr("before they reported"))));
+  report::Summary s = done();
+  s.workers.pop_back();
+  EXPECT_THAT(summary_lines(s), Contains("4,000 more samples were trained by workers that ended "
+                                         "before they reported them"));
+}
+
+TEST(SummaryView, ASpeedThatIsNotKnownIsNotCalledZero) {
+  report::Summary s = done();
+  s.samples_per_second = 0;
+  EXPECT_THAT(summary_lines(s), Contains("ctr-1: done in 13s, speed not known"));
+}
+
 TEST(SummaryView, ShowsQualitySpeedTimeActionsAndAccounts) {
   const auto lines = summary_lines(done());
   EXPECT_THAT(lines, Contains("ctr-1: done in 13s, 2,000 samples/s"));
@@ -56,6 +70,44 @@ TEST(SummaryView, ShowsQualitySpeedTimeActionsAndAccounts) {
               Contains("  1,236 samples skipped by the program, see RUN/skipped-*.jsonl: torn "
                        "(1,234), too long (2)"));
   EXPECT_THAT(closing_lines(done(), "/r"), IsEmpty());
+  report::Summary malformed = done();
+  malformed.rows_put_aside = 1;
+  EXPECT_THAT(summary_lines(malformed),
+              Contains("  1 malformed row of the data was put aside, and is no record"));
+  malformed.rows_put_aside = 1200;
+  EXPECT_THAT(summary_lines(malformed),
+              Contains("  1,200 malformed rows of the data were put aside, and are no records"));
+}
+
+TEST(SummaryView, AnActionThatWasNotDoneSaysSo) {
+  report::Summary s = done();
+  s.actions[0].outcome = "applied";
+  EXPECT_THAT(summary_lines(s), Contains("      3.2s  adjust-batch w3: 3 times slower"));
+  s.actions[0].outcome = "advised";
+  EXPECT_THAT(summary_lines(s), Contains("      3.2s  adjust-batch w3 (advised): 3 times slower"));
+  s.actions = {{.time_s = 4, .kind = "inject", .reason = "a drill", .outcome = "asked"}};
+  EXPECT_THAT(summary_lines(s), Contains("      4.0s  inject (asked): a drill"));
+}
+
+TEST(SummaryView, WhatIsNotKnownOfAScriptIsLeftOut) {
+  report::Summary s;
+  s.job = "train-1";
+  s.state = "failed";
+  s.wall_seconds = 91;
+  s.steps = 61;
+  s.samples_per_second = 976;
+  s.traced = report::TracedScript{.ranks = 2, .samples_known = true};
+  EXPECT_THAT(summary_lines(s), Contains("train-1: failed in 1m 31s, 976 samples/s"));
+  EXPECT_THAT(summary_lines(s), testing::Not(Contains(HasSubstr("of 0 trained"))));
+  s.hang = report::HangFound{.time_s = 5, .over = true};
+  EXPECT_THAT(summary_lines(s), Contains(HasSubstr("976 samples/s"))) << "they went on";
+  s.hang->over = false;
+  EXPECT_THAT(summary_lines(s), Contains("train-1: failed in 1m 31s, 61 steps until it hung"));
+  s = {};
+  s.job = "exec-1";
+  s.state = "done";
+  s.wall_seconds = 5;
+  EXPECT_THAT(summary_lines(s), Contains("exec-1: done in 5.0s"));
 }
 
 TEST(SummaryView, ShowsParameterServersWhereThereAre) {

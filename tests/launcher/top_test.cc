@@ -95,6 +95,31 @@ TEST_F(TopTest, SaysWhoIsSlowAndWhy) {
   EXPECT_THAT(text, HasSubstr("90%"));
 }
 
+TEST_F(TopTest, OnANarrowTerminalTheReasonOfTheSelectedWorkerIsUnderTheTable) {
+  Seen narrow = seen();
+  narrow.jobs.pop_back();
+  narrow.jobs[0].job = narrow.jobs[0].status->job = "ctr-01M8CYWFYZWKMVDSCWYVKTZCSR";
+  narrow.jobs[0].status->workers[1].straggler->seen = "a bound on its CPU time held it back";
+  step(top, Heard{narrow});
+  const auto lines = draw(top, {24, 80}, false);
+  EXPECT_THAT(lines[0], HasSubstr("ctr-01M8CYWFYZWKMVDSCWYVKTZCSR"));
+  EXPECT_THAT(lines[1], HasSubstr("most by")) << "the job's short name leaves room";
+  EXPECT_THAT(lines[2], HasSubstr(">  ctr-0~  w1"));
+  EXPECT_THAT(lines, testing::Contains("w1: persistent straggler, 3.0 times as slow: throttled (a "
+                                       "bound on its CPU time"));
+  EXPECT_THAT(lines, testing::Contains("held it back)"));
+  EXPECT_THAT(lines.back(), HasSubstr("q leaves"));
+  const auto size = lines.size();
+  type("j");
+  EXPECT_EQ(draw(top, {24, 80}, false).size(), size) << "the table stays where it is";
+  EXPECT_EQ(draw(top, {24, 200}, false).size() + 2, size) << "it fits, and nothing is repeated";
+  narrow.jobs.push_back(narrow.jobs[0]);
+  narrow.jobs[1].job = "ctr-01M8CZZZYZWKMVDSCWYVKTZCSR";
+  step(top, Heard{narrow});
+  EXPECT_THAT(screen(), HasSubstr("ctr-01M8CY~")) << "so much of the ids as tells them apart";
+  EXPECT_THAT(screen(), HasSubstr("ctr-01M8CZ~"));
+}
+
 TEST_F(TopTest, TheSelectedWorkerStaysSelectedWhileRowsMove) {
   type("\x1b[B\x1b[B");
   ASSERT_TRUE(top.selected);

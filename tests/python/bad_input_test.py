@@ -31,6 +31,7 @@ for epoch in job.epochs():
                 step.backward(((net(mb.x) - mb.y) ** 2).sum(), weight=mb.weight)
             {amid}
         step.apply(opt)
+    {after}
 """
 RECORDS = 2000
 PATIENT = '[failure]\nbudgets = { program = 3 }\n'
@@ -38,8 +39,8 @@ PATIENT = '[failure]\nbudgets = { program = 3 }\n'
 
 @python_jobs.needs_torch
 class BadInput(python_jobs.PythonJobs):
-    def job_of(self, change="", amid="pass", extra="", workers=2):
-        program = self.write("program.py", PROGRAM.format(change=change, amid=amid))
+    def job_of(self, change="", amid="pass", extra="", workers=2, after="pass"):
+        program = self.write("program.py", PROGRAM.format(change=change, amid=amid, after=after))
         return self.toml(program, records=RECORDS, workers=workers, epochs=1, extra=extra)
 
     def failed_with(self, words, job):
@@ -86,6 +87,24 @@ def collate(samples): raise ValueError("no batch")"""))
     def test_a_job_that_adjusts_what_the_program_cannot(self):
         self.failed_with(r'declares adjust="size", and job.toml says \[batch\] adjust = "both"',
                          self.job_of('job.declare(adjust="size")'))
+
+    def test_the_configuration_may_be_read_before_job_ddp(self):
+        run = self.run_job(self.job_of("""
+assert job.config["batch"]["global"] == 64 and os.path.isdir(job.run_dir)"""), timeout=120)
+        self.assert_done(run)
+        self.assert_once(run, 1, RECORDS)
+        self.assertEqual(run.summary["failures"], [])
+
+    def test_a_rank_that_is_asked_for_before_the_first_epoch(self):
+        self.failed_with("job.rank is known from the first epoch on.*job.worker names it: w",
+                         self.job_of("job.rank"))
+
+    def test_an_evaluation_for_which_job_toml_has_no_records_is_told_once(self):
+        run = self.run_job(self.job_of(after="""
+    for _ in range(2): assert job.evaluate(adt.Loader(dataset), None) is None"""), timeout=120)
+        self.assert_done(run)
+        said = "".join(path.read_text() for path in (run.dir / "logs").glob("*.err"))
+        self.assertEqual(said.count(r"write [data] eval_records = len(dataset)"), 1, said)
 
     def test_a_child_that_is_forked_amid_a_step_is_reported_and_harmless(self):
         run = self.run_job(self.job_of(amid="""

@@ -33,14 +33,20 @@ class Integrations(python_jobs.PythonJobs):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertLess(float(done.stdout), 1e-5)
 
-    def run_in_job(self, *command, python=None):
+    def run_in_job(self, *command, python=None, epochs=EPOCHS):
         job = self.toml(*command, workers=3, python=python, records=RECORDS, epochs=EPOCHS, batch=25,
                         extra="[failure]\nbudgets = { program = 9 }\n")
         run = self.run_job(job, timeout=120)
         self.assert_done(run)
-        self.assert_once(run, EPOCHS, RECORDS)
+        self.assert_once(run, epochs, RECORDS)
         self.assert_nothing_left()
         return run
+
+    def run_to_its_own_end(self, program, reason):
+        """The program needs fewer epochs than job.toml has."""
+        run = self.run_in_job(program, "ours", "-", 2, epochs=2)
+        self.assertEqual(run.summary["training_ended"], {"epochs": 2, "reason": reason})
+        self.assertEqual(run.summary["failures"], [])
 
     @needs("accelerate")
     def test_a_loop_of_accelerate_trains_alone_what_accelerate_trains(self):
@@ -67,6 +73,12 @@ class Integrations(python_jobs.PythonJobs):
     def test_a_module_of_lightning_counts_each_record_once(self):
         run = self.run_in_job("lightning_module.py", "ours", "-")
         self.assertEqual(run.summary["failures"], [])
+
+    def test_a_loop_of_accelerate_has_fewer_epochs_than_the_job(self):
+        self.run_to_its_own_end("accelerate_loop.py", "the program called accelerator.end_training()")
+
+    def test_a_module_of_lightning_is_good_enough_before_the_last_epoch(self):
+        self.run_to_its_own_end("lightning_module.py", "enough")
 
 
 if __name__ == "__main__":

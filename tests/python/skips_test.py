@@ -82,7 +82,7 @@ class Skips(kills.Kills, python_jobs.PythonJobs):
         self.assertCountEqual(epoch["skipped_by_program"], reasons)
         self.assertEqual((epoch["once"], epoch["skipped"]), (2755, 145))
         table = self.antdt("data", "audit", run.dir).stdout
-        self.assertIn("epoch 0: the program skipped 100: torn", table)
+        self.assertIn("epoch 1: the program skipped 100: torn", table)
         self.assertIn("145 samples skipped by the program, see RUN/skipped-*.jsonl: torn (100), busy (45)",
                       run.out + run.err)
         self.assert_nothing_left()

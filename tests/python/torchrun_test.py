@@ -92,6 +92,7 @@ class Torchrun(PlainJobs):
                           SCRIPT, "--some_flag", timeout=180)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("--rdzv-backend is not needed", done.stderr)
+        self.assertIn("\nw1: rank 1 made 5 steps\n", done.stdout, "what the ranks write is shown")
         run_dir, = (self.dir / "runs").glob("plain_ddp-*")
         logs = "".join(p.read_text() for p in (run_dir / "logs").glob("*.out"))
         self.assertIn("rank 1 made 5 steps", logs)
@@ -100,6 +101,42 @@ class Torchrun(PlainJobs):
         summary = json.loads((run_dir / "summary.json").read_text())
         self.assertEqual(summary["steps"], 5)
         self.assert_nothing_left()
+
+    def test_what_ranks_write_is_shown_unless_it_is_only_redirected(self):
+        program = self.write("say.sh", "#!/bin/sh\necho rank $RANK says $1; printf unfinished >&2\n")
+        program.chmod(0o755)
+        for flags, shown in (([], True), (["-r", "3"], False), (["-r", "3", "-t", "3"], True)):
+            with self.subTest(flags):
+                done = self.antdt("torchrun", "--nproc-per-node", "2", *flags, "--no-python", "--",
+                                  program, "-t")
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                for line in ("w0: rank 0 says -t", "w1: rank 1 says -t", "w0: unfinished"):
+                    self.assertEqual(line in done.stdout.splitlines(), shown, done.stdout)
+        self.assert_nothing_left()
+
+    def test_a_rank_that_fails_after_some_steps_is_started_again_however_soon(self):
+        self.env["PYTHON_EXEC"] = python_jobs.PYTHONS[-1]
+        script = self.write("fails_once.py", """
+import os, sys, time
+import torch
+import torch.distributed as dist
+dist.init_process_group("gloo")
+net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(60):
+    net(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+    time.sleep(0.05)
+    if step == 40 and dist.get_rank() == 1 and not os.path.exists("failed"):
+        open("failed", "w").close()
+        sys.exit("once")
+dist.destroy_process_group()
+""")
+        done = self.antdt("torchrun", "--nproc-per-node=2", "--max-restarts=1", script, timeout=180)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        run_dir, = (self.dir / "runs").glob("fails_once-*")
+        failures = json.loads((run_dir / "summary.json").read_text())["failures"]
+        self.assertEqual([f["class"] for f in failures if f["worker"] == "w1"], ["program"])
 
     def test_the_job_file_that_it_makes_matches_the_flags(self):
         done = self.antdt("torchrun", "--hosts", "h1,10.0.0.2:7800", "--nnodes=2", "--nproc_per_node", "4",
@@ -114,7 +151,8 @@ class Torchrun(PlainJobs):
         for flags, word in ((["--node-rank", "1"], "run this command"),
                             (["--nnodes", "2"], "--hosts"),
                             (["--nproc-per-node", "gpu"], "write how many"),
-                            (["--nproc_per_nod", "2"], "is no flag"), ([], "which script?")):
+                            (["--nproc_per_nod", "2"], "is no flag"), ([], "which script?"),
+                            (["--dry-run", "nowhere.py"], "there is no script nowhere.py in")):
             with self.subTest(flags):
                 script = [SCRIPT] if flags else []
                 done = self.antdt("torchrun", *flags, *script)

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <string>
 
 #include "recorder.h"
 #include "shard_server/ledger/record_codec.h"
@@ -112,6 +114,34 @@ TEST(LedgerTest, RecordsCommittedBeforeTheyWereSkippedDoNotCountAsSkipped) {
   EXPECT_EQ(recorder.ledger().committed_positions().intervals(), (std::vector<Interval>{{0, 30}}));
   EXPECT_EQ(recorder.ledger().skipped(), 30U);
   EXPECT_EQ(recorder.replayed().image(), recorder.ledger().image());
+}
+
+TEST(LedgerTest, APhaseThatIsCutIsOverWhenItsMembersHaveGivenBackWhatTheyHold) {
+  Recorder recorder = two_members(config(1000));
+  recorder.step(fetch(kFirst, 1, 0, 40));
+  EXPECT_TRUE(recorder.step(ledger::PhaseCut{1, "enough"}).empty());
+  EXPECT_FALSE(recorder.ledger().complete());
+  EXPECT_EQ(recorder.ledger().ungranted(), 0U);
+  const auto ended = recorder.step(
+      ledger::GenerationSettled{Generation{2}, {{kFirst, 30, false}}, {kFirst, kSecond}});
+  EXPECT_TRUE(std::ranges::any_of(ended, [](const ledger::Effect& effect) {
+    return std::holds_alternative<ledger::EndPhase>(effect);
+  }));
+  EXPECT_EQ(recorder.ledger().committed(), 30U);
+  EXPECT_EQ(recorder.ledger().skipped(), 970U);
+  EXPECT_EQ(recorder.replayed().image(), recorder.ledger().image());
+}
+
+TEST(LedgerTest, OnlyTheOpenPhaseOfTrainingCanBeCutAndForAReason) {
+  Recorder recorder = two_members(config(1000));
+  const auto refused = [&](const ledger::PhaseCut& cut) {
+    const auto effects = recorder.step(cut);
+    return effects.size() == 1 && std::holds_alternative<ledger::SendRefusal>(effects[0]);
+  };
+  EXPECT_TRUE(refused({2, "enough"}));
+  EXPECT_TRUE(refused({1, ""}));
+  EXPECT_TRUE(refused({1, std::string(201, 'x')}));
+  EXPECT_FALSE(refused({1, "enough"}));
 }
 
 // The checkpoint is of a step that is earlier, or later, than what the ledger has committed.

@@ -305,7 +305,7 @@ TEST(PinnedAccountsTest, TheAuditSaysWhatWasTrainedInEachDomain) {
   const AuditReport report = audit(recorder.accounts());
   EXPECT_EQ(report.exit_code, 0);
   EXPECT_EQ(report.epochs.at(0).domains.at(0).trained, 60U);
-  EXPECT_NE(audit_table(report).find("epoch 0: domain us: 40 of its 40 records trained"),
+  EXPECT_NE(audit_table(report).find("epoch 1: domain us: 40 of its 40 records trained"),
             std::string::npos);
   EXPECT_NE(audit_json(report).find(R"({"name":"eu","records":60,"trained":60})"),
             std::string::npos);

@@ -74,6 +74,21 @@ TEST(FleetTest, AStepTakesAsLongAsItsSlowestMember) {
   EXPECT_NEAR(played.seconds, 100 * step, 0.02 * 100 * step);
 }
 
+TEST(FleetTest, TheTimeOfAJobThatIsCutShortIsThatOfWhatItTrained) {
+  for (const int limit_s : {10, 30}) {  // in the first epoch, and in the second one
+    auto setup = job(4, 20, "none");
+    setup.machine.spec.epochs = 3;
+    setup.limit = std::chrono::seconds(limit_s);
+    const Played played = play(std::move(setup), OneSlow());
+    EXPECT_FALSE(played.ended);
+    const auto samples = static_cast<double>(played.report.samples_done);
+    const double ideal = ideal_seconds(OneSlow(), {4, samples, 400, Costs().exchange_s(4)});
+    EXPECT_GT(ideal, 0.8 * limit_s);
+    EXPECT_GT(played.seconds, 0.999 * ideal) << "nothing is faster than the best that there is";
+    EXPECT_NEAR(played.seconds, ideal, 0.05 * ideal);
+  }
+}
+
 TEST(FleetTest, AMeasuredCostGrowsWithTheRoundsOfTheCollective) {
   Costs costs;
   EXPECT_EQ(costs.scaled_s(0.006, 100), 0.006) << "measured with as many members";

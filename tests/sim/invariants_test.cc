@@ -180,6 +180,10 @@ TEST(InvariantsTest, AStepThatCompletesBeforeItsSkipsAreDurableIsSeen) {
   expect_seen(Sabotage::kHurrySkip, "programs", 100, {"program skips"});
 }
 
+TEST(InvariantsTest, AStepBehindTheEndOfTheTrainingIsSeen) {
+  expect_seen(Sabotage::kEndLate, "programs", 20, {"end of training"});
+}
+
 TEST(InvariantsTest, AJobThatStaysPausedDoesNotEnd) {
   expect_seen(Sabotage::kStayPaused, "disks", 10, {"it ends"});
 }

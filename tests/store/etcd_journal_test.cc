@@ -39,6 +39,7 @@ class EtcdJournalTest : public testing::Test {
     options.hold = [this](LeaseId lease) { return std::make_unique<FakeLease>(cluster, lease); };
     options.wait = [this](Duration time) {
       waited += time;
+      cluster.now += time;
       if (while_waiting) while_waiting();
     };
     options.now = [this] { return cluster.now; };
@@ -397,6 +398,15 @@ TEST_F(EtcdJournalTest, OpeningGivesUpIfNobodyAnswers) {
   EXPECT_EQ(journal.error().kind, ErrorKind::kUnreachable);
   EXPECT_THAT(journal.error().message,
               HasSubstr("journal of job job-1 in etcd (h1:2379): etcd does not answer"));
+}
+
+// Members that drop packets answer a try after seconds, and then it is the time that counts.
+TEST_F(EtcdJournalTest, OpeningGivesUpInTimeWhereEachTryTakesLong) {
+  cluster.is_down = true;
+  cluster.silence = std::chrono::seconds(3);
+  JournalContent content;
+  EXPECT_FALSE(open(options(), content));
+  EXPECT_LE(cluster.now - MonoTime{}, std::chrono::seconds(5 + 3) + waited);
 }
 
 TEST_F(EtcdJournalTest, WhoEndsInOrderLeavesNoLeaseToWaitFor) {

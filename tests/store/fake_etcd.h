@@ -35,6 +35,7 @@ struct FakeCluster {
   };
   std::deque<Fault> faults;
   bool is_down = false;
+  Duration silence{};  // how long a request takes while it is down
   MonoTime now{};
   std::deque<Duration> answer_takes;    // of the next changes; then none takes any time
   std::function<void()> before_answer;  // of the next change that takes time
@@ -159,8 +160,9 @@ class FakeEtcd final : public Etcd {
  private:
   Status reach() {
     ++c_.requests;
-    if (c_.is_down) return fail(ErrorKind::kUnreachable, "h1:2379: connection refused");
-    return {};
+    if (!c_.is_down) return {};
+    c_.now += c_.silence;
+    return fail(ErrorKind::kUnreachable, "h1:2379: connection refused");
   }
   // The request with values of its own, since the caller's do not last.
   std::function<void()> late(const GuardedChange& change) {

@@ -36,9 +36,11 @@ Result<std::unique_ptr<antdt_data>> open_lines(const antdt_data_options& options
     config.paths.emplace_back(options.paths[i]);
   }
   const bool told = options.cache_dir != nullptr && *options.cache_dir != 0;
-  ANTDT_TRY(
-      data::Index index,
-      data::ensure_index(config, told ? options.cache_dir : data::default_cache_dir(), nullptr));
+  std::string cache = told ? options.cache_dir : "";
+  if (!told) {
+    ANTDT_TRY(cache, data::default_cache_dir());
+  }
+  ANTDT_TRY(data::Index index, data::ensure_index(config, cache, nullptr));
   ANTDT_TRY(data::LineFiles lines, data::LineFiles::open(std::move(index)));
   return std::make_unique<antdt_data>(std::move(lines));
 }

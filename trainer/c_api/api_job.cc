@@ -213,7 +213,7 @@ int antdt_skip(antdt_job* job, uint64_t record, const char* reason) {
   return with_member(job, "antdt_skip", [&](capi::Member& member) -> int {
     const auto order = member.exchange().order_with(record);
     if (!order) return failed(ANTDT_USAGE, order.error().message);
-    const std::string why = reason_of_skip(reason);
+    const std::string why = kept_reason(reason);
     const Status added = member.skipped().add(record, order->phase, order->epoch, why);
     if (!added) return failed(added.error());
     return misused(member.exchange().skip(record, why));
@@ -266,6 +266,18 @@ int antdt_ahead(antdt_job* job, uint64_t generation, uint64_t phase, uint64_t* f
     if (!told) return ANTDT_INTERRUPTED;
     *count = *told;
     return *told > 0 ? ANTDT_OK : ANTDT_TIMEOUT;
+  });
+}
+
+int antdt_end_training(antdt_job* job, const char* reason) {
+  return with_member(job, "antdt_end_training", [&](capi::Member& member) -> int {
+    if (!member.started()) {
+      return misused("antdt_end_training",
+                     "no training has begun: it comes after the first antdt_next");
+    }
+    const std::string why = kept_reason(reason);
+    member.end_training(why.empty() ? "it gave no reason" : why);
+    return ANTDT_OK;
   });
 }
 

@@ -107,7 +107,7 @@ int antdt_loose_skip(antdt_loose* loose, uint64_t record, const char* reason) {
                                              "in hand",
                                              record));
     }
-    const std::string why = reason_of_skip(reason);
+    const std::string why = kept_reason(reason);
     const Status added = loose->skipped->add(record, loose->phase, loose->epoch, why);
     if (!added) return failed(added.error());
     loose->loose->skip(static_cast<std::uint64_t>(found - loose->records.begin()), why);

@@ -79,7 +79,8 @@ Member::Member(const Settings& settings, Connection connection, trainer::Injecte
                [this] { return guard_.over(); }, (settings.flags & ANTDT_STATE_ON_REQUEST) != 0}) {
   if (settings.read_ahead > 0) prefetcher_.set_read_ahead(settings.read_ahead);
   driver_ = std::make_unique<trainer::MemberDriver>(
-      trainer::Tools{*clock_, *client_, engine_, prefetcher_, account_, injected_, guard_, stop_},
+      trainer::Tools{*clock_, *client_, engine_, prefetcher_, account_, injected_, guard_, stop_,
+                     &end_of_training_},
       parts(settings, std::move(make_collective)));
 }
 

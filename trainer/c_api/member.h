@@ -34,6 +34,8 @@ class Member {
   [[nodiscard]] bool started() const { return started_; }
   // Asks to leave at the end of the step; async-signal-safe.
   void leave() { stop_ = true; }
+  // The training ends before the next step of this member.
+  void end_training(std::string reason) { end_of_training_.say(std::move(reason)); }
   [[nodiscard]] bool generation_is_over() const { return guard_.over(); }
 
   [[nodiscard]] bool in_job() const { return in_job_; }
@@ -61,6 +63,7 @@ class Member {
   trainer::TimeAccount account_;
   std::atomic<bool> stop_ = false;
   std::atomic<bool> started_ = false;
+  trainer::EndOfTraining end_of_training_;
   Exchange exchange_;
   Reductions reductions_;
   Upcoming upcoming_;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "core/os/runtime_dir.h"
 #include "trainer/data/data_config.h"
 #include "trainer/data/formats/idx.h"
 #include "trainer/data/index/index_build.h"
@@ -57,9 +58,12 @@ struct Indexes {
 // `pins`: the training data may be elsewhere in part, so each split stands by itself.
 Result<Indexes> open_indexes(const std::string& config_json, const DataConfig& config, Split split,
                              const std::string& cache_dir, const PinnedData& pins) {
-  const std::string directory = cache_dir.empty() ? default_cache_dir() : cache_dir;
   Indexes indexes;
   if (!has_files(config)) return indexes;
+  std::string directory = cache_dir;
+  if (directory.empty()) {
+    ANTDT_TRY(directory, default_cache_dir());
+  }
   if (config.format != "criteo" && config.format != "csv" && config.format != "idx") {
     return fail(ErrorKind::kUsage,
                 "data.format is '{}'; it must be \"criteo\", \"csv\", \"idx\", \"index\" or "
@@ -123,12 +127,15 @@ void Examples::append(const Examples& other, std::size_t from, std::size_t to) {
   count += to - from;
 }
 
-std::string default_cache_dir() {
+Result<std::string> default_cache_dir() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   if (cache != nullptr && *cache == '/') return std::string(cache) + "/antdt/index";
   const char* home = std::getenv("HOME");
   if (home != nullptr && *home == '/') return std::string(home) + "/.cache/antdt/index";
-  return "/tmp/antdt-index-" + std::to_string(::getuid());
+  // Its name can be guessed, so another user may have made it first.
+  std::string path = fmt::format("/tmp/antdt-index-{}", ::geteuid());
+  ANTDT_RETURN_IF_ERROR(ensure_private_directory(path, "HOME or XDG_CACHE_HOME"));
+  return path;
 }
 
 Result<DataSummary> build_index(const std::string& config_json, Split split,

@@ -80,8 +80,9 @@ struct DataSummary {
   std::string quarantine_file;  // the file with these rows, each with file:line and reason
 };
 
-// The default directory of indexes: $XDG_CACHE_HOME/antdt/index, or ~/.cache/antdt/index.
-[[nodiscard]] std::string default_cache_dir();
+// The default directory of indexes: $XDG_CACHE_HOME/antdt/index, or ~/.cache/antdt/index; without
+// either variable, a private one in /tmp, or an error if that is somebody else's.
+[[nodiscard]] Result<std::string> default_cache_dir();
 
 // `config_json` is the job's effective configuration, of which "data" is used. Builds the index
 // unless a valid one is in `cache_dir` (empty: the default); processes that come while it is built

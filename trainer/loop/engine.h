@@ -19,6 +19,7 @@
 #include "trainer/data/dataset.h"
 #include "trainer/loop/domains/domain_links.h"
 #include "trainer/loop/served/hosted_rows.h"
+#include "trainer/loop/state/device_state.h"
 #include "trainer/worker/step_slot.h"
 
 namespace antdt::trainer {
@@ -150,6 +151,8 @@ class Engine {
   // until the next step begins.
   [[nodiscard]] virtual std::vector<std::span<std::byte>> state_parts() = 0;
   virtual void state_replaced() = 0;
+  // The same state where it lies, in a device's memory; null: it lies in the host's.
+  [[nodiscard]] virtual DeviceState* device_state() { return nullptr; }
 };
 
 }  // namespace antdt::trainer

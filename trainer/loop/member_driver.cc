@@ -12,8 +12,6 @@
 #include "core/os/net.h"
 #include "trainer/loop/connected.h"
 #include "trainer/loop/say.h"
-#include "trainer/loop/state/healing.h"
-#include "trainer/loop/state/state_hash.h"
 #include "trainer/sync/ds_sync/groups.h"
 #include "trainer/sync/gaia/update.h"
 #include "trainer/worker/habits.h"
@@ -109,7 +107,14 @@ void MemberDriver::report_traffic() {
 void MemberDriver::tell(Input input) { machine_.step(input, tools_.clock.now(), wanted_); }
 
 worker::Heard MemberDriver::heard() const {
-  return {tools_.client.known(), tools_.stop, tools_.guard.over()};
+  const EndOfTraining* const end = tools_.end_of_training;
+  return {tools_.client.known(), tools_.stop, tools_.guard.over(),
+          end == nullptr ? std::string() : end->reason()};
+}
+
+bool MemberDriver::program_ends() const {
+  const EndOfTraining* const end = tools_.end_of_training;
+  return end != nullptr && !end->reason().empty() && machine_.may_end();
 }
 
 Input MemberDriver::next_order() {
@@ -210,94 +215,6 @@ Input MemberDriver::perform(const worker::ConnectCollective& effect) {
   return worker::CollectiveConnected{collective};
 }
 
-// ------------------------------------------------------------------- the training state
-
-// Reads part by part into place. The generation may end meanwhile; then nobody waits for this any
-// more.
-Input MemberDriver::perform(const worker::ReadState& effect) {
-  std::uint64_t so_far = 0, of_all = 0;
-  const auto say = [&] {
-    tools_.client.set_io({"reading the checkpoint", effect.directory, so_far, of_all});
-  };
-  const auto moved = [&](std::uint64_t bytes) {
-    so_far += bytes;
-    say();
-    return !tools_.guard.over() && !tools_.stop && !tools_.client.leave_requested();
-  };
-  const auto read = [&]() -> Result<Step> {
-    say();
-    ANTDT_TRY(auto files, CheckpointReader::open(effect.directory, moved));
-    of_all = files.total_bytes();
-    return tools_.engine.load(files);
-  };
-  const auto step = read();
-  if (!step) {
-    tools_.client.set_io({});
-    return worker::StateUnreadable{step.error().message, step.error().kind == ErrorKind::kAborted};
-  }
-  return worker::StateRead{*step};
-}
-
-Input MemberDriver::perform(const worker::CompareStates& effect) {
-  const CountedAs healing(collective_->ledger(), Traffic::kHealing);
-  auto slots = compare_states(*collective_, tools_.engine, effect);
-  if (!slots) return worker::group_failed(slots.error());
-  return worker::StatesCompared{std::move(*slots)};
-}
-
-Input MemberDriver::perform(const worker::Consolidate& effect) {
-  const CountedAs parameters(collective_->ledger(), Traffic::kParameters);
-  const auto consolidate = [&]() -> Status {
-    if (!effect.domains.empty()) {
-      ANTDT_TRY(const DomainLinks links, links_of(effect.domains));
-      return tools_.engine.consolidate_domains(links);
-    }
-    ANTDT_TRY(Collective* const holders, groups_.of(*collective_, effect.holders));
-    return tools_.engine.consolidate(*holders);
-  };
-  const Status done = consolidate();
-  if (!done) return worker::group_failed(done.error());
-  tools_.client.set_updates(tools_.engine.update_sums());
-  return worker::Consolidated{};
-}
-
-Input MemberDriver::perform(const worker::PassState& effect) {
-  const CountedAs healing(collective_->ledger(), Traffic::kHealing);
-  auto meta = pass_state(*collective_, tools_.engine, effect,
-                         [this](std::uint64_t bytes, std::uint64_t of_all) {
-                           tools_.client.set_io({"receiving the state", {}, bytes, of_all});
-                         });
-  if (!meta) return worker::group_failed(meta.error());
-  return worker::StatePassed{std::move(*meta)};
-}
-
-Input MemberDriver::perform(const worker::HashState& effect) {
-  const std::uint64_t hash =
-      state_hash(tools_.engine, effect.step, [this](std::uint64_t bytes, std::uint64_t of_all) {
-        if (!writer_.busy()) tools_.client.set_io({"comparing the state", {}, bytes, of_all});
-      });
-  if (!writer_.busy()) tools_.client.set_io({});
-  if (!effect.settles) return worker::StateHashed{hash};
-  const CountedAs healing(collective_->ledger(), Traffic::kHealing);
-  const auto settled = settle_differences(*collective_, tools_.engine, effect.step, hash);
-  if (!settled) return worker::group_failed(settled.error());
-  return worker::StateHashed{settled->hash, settled->replaced};
-}
-
-// The driver reports an ordered checkpoint itself, because a step may take longer than the others
-// should wait for it.
-void MemberDriver::perform(worker::Save& effect) {
-  const bool is_told = effect.kind == worker::Save::Kind::kOrdered;
-  if (parts_.rows != nullptr && !save_rows(effect)) return;
-  writer_.begin(tools_.engine, std::move(effect.about),
-                [this, is_told](wire::CheckpointWritten written) {
-                  if (is_told) tools_.client.checkpoint_written(written);
-                  saves_.put(std::move(written));
-                });
-}
-
-void MemberDriver::perform(const worker::GiveUpSaving& effect) { writer_.give_up(effect.reason); }
-
 // ------------------------------------------------------------------- a step
 
 void MemberDriver::perform(const worker::StartReading& effect) {
@@ -391,6 +308,7 @@ void MemberDriver::perform(const worker::AbandonStep&) {
 }
 
 Input MemberDriver::perform(const worker::ComputeMicroBatch& effect) {
+  if (program_ends()) return worker::TrainingEnded{};
   const MonoTime began = tools_.clock.now();
   auto batch = tools_.prefetcher.next(effect.records, effect.patience);
   if (!batch) return worker::WorkFailed{batch.error()};
@@ -430,6 +348,7 @@ Status MemberDriver::compute(const data::Examples& examples, bool last, Step ste
 }
 
 Input MemberDriver::perform(const worker::Reduce&) {
+  if (program_ends()) return worker::TrainingEnded{};
   const Status reduced = tools_.engine.finish_reduction();
   if (!reduced) return worker::group_failed(reduced.error());
   tools_.client.set_table_sums(tools_.engine.table_sums());

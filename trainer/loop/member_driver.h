@@ -64,6 +64,8 @@ class MemberDriver {
   void tell(worker::Input input);
   void report_traffic();
   [[nodiscard]] worker::Heard heard() const;
+  // Whether the program has ended the training, and does nothing for the present step.
+  [[nodiscard]] bool program_ends() const;
   [[nodiscard]] worker::Input next_order();
   // Carries out the pending effects; returns the result of the operation among them, if there was
   // one.

@@ -8,6 +8,7 @@
 #include "trainer/data/prefetcher.h"
 #include "trainer/injected/injected.h"
 #include "trainer/loop/accounts/time_account.h"
+#include "trainer/loop/end_of_training.h"
 #include "trainer/loop/engine.h"
 #include "trainer/loop/generation_guard.h"
 
@@ -23,6 +24,7 @@ struct Tools {
   Injected& injected;
   GenerationGuard& guard;
   const std::atomic<bool>& stop;  // set by SIGTERM
+  const EndOfTraining* end_of_training = nullptr;  // where a program may end the training
 };
 
 }  // namespace antdt::trainer

@@ -2,8 +2,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,14 +9,14 @@
 #include <utility>
 
 #include "core/log/log.h"
-#include "core/os/huge_pages.h"
+#include "core/os/forks/forked_copy.h"
+#include "core/os/forks/huge_pages.h"
 #include "core/os/pipe.h"
 #include "core/os/process.h"
 
 namespace antdt::ps {
 namespace {
 
-constexpr int kNiceness = 10;  // so that training comes first
 // How long the server waits for a child that was killed, whose memory is released meanwhile.
 constexpr Duration kMoment = std::chrono::milliseconds(100);
 // How many such times it waits, as long as the child only waits for a processor, of which it gets
@@ -45,14 +43,9 @@ Status ChildCopy::begin(const char* to, const std::function<void(const Tell&)>& 
   }
   Pipe pipe;
   if (!pipe.open()) return fail_errno(ErrorKind::kIo, errno, "a pipe");
-  HugePages::of_process().stop_mending();
-  const pid_t child = fork();
-  if (child < 0) return fail_errno(ErrorKind::kIo, errno, std::string("a child to ") + to);
+  ANTDT_TRY(const pid_t child, fork_copy(pipe.write.get(), ForkHandlers::kRun, to));
   if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    signal(SIGPIPE, SIG_IGN);
-    setpriority(PRIO_PROCESS, 0, kNiceness);
-    run([fd = pipe.write.get()](std::string_view bytes) { write_out(fd, bytes); });
+    run([](std::string_view bytes) { write_out(kReportsFd, bytes); });
     _exit(0);  // without running any destructors of the server
   }
   child_ = child;

@@ -11,7 +11,7 @@
 
 #include "core/check.h"
 #include "core/json_integer.h"
-#include "core/os/huge_pages.h"
+#include "core/os/forks/huge_pages.h"
 #include "core/permutation.h"
 #include "trainer/loop/domains/domain_exchange.h"
 #include "trainer/tally/hosted_tally.h"

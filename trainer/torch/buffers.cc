@@ -1,6 +1,7 @@
 #include "trainer/torch/buffers.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -37,6 +38,13 @@ std::size_t whole_lines(std::size_t bytes) {
   return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
 }
 
+// A tensor like `like` in the bytes from `first` on, which keep `of` alive.
+torch::Tensor view_of(const torch::Tensor& of, std::size_t first, const torch::Tensor& like) {
+  return torch::from_blob(
+      static_cast<std::byte*>(of.data_ptr()) + first, like.sizes(), [of](void*) {},
+      like.options().requires_grad(false));
+}
+
 }  // namespace
 
 Result<Buffers> Buffers::of(torch::nn::Module& module) {
@@ -61,27 +69,49 @@ Result<Buffers> Buffers::of(torch::nn::Module& module) {
     bytes += whole_lines(kept.now.nbytes());
   }
   buffers.settled_.resize(bytes);
-  std::size_t first = 0;
+  std::size_t first = 0, changing = 0;
   for (Kept& kept : buffers.kept_) {
+    kept.first = first;
     kept.settled = torch::from_blob(buffers.settled_.data() + first, kept.now.sizes(),
                                     torch::TensorOptions(kept.now.scalar_type()));
     kept.settled.copy_(kept.now.detach());
     first += whole_lines(kept.now.nbytes());
+    if (kept.changes) changing = first;
   }
+  if (changing == 0) return buffers;
+  buffers.array_ =
+      torch::zeros({static_cast<std::int64_t>(changing)},
+                   torch::TensorOptions(torch::kUInt8).device(buffers.kept_.front().now.device()));
+  for (Kept& kept : buffers.kept_) {
+    if (kept.changes) kept.place = view_of(buffers.array_, kept.first, kept.now);
+  }
+  buffers.gather();
   return buffers;
+}
+
+void Buffers::gather() {
+  const torch::NoGradGuard no_grad;
+  for (Kept& kept : kept_) {
+    if (!kept.changes || kept.now.data_ptr() == kept.place.data_ptr()) continue;
+    kept.place.copy_(kept.now.detach());
+    kept.now.set_data(kept.place);
+  }
 }
 
 Status Buffers::reduce(Collective& collective, double weight) {
   if (empty()) return {};
   sums_.assign(1, weight);
+  gather();
+  const torch::Tensor here = array_.defined() ? array_.cpu() : array_;
   for (const Kept& kept : kept_) {
     if (!kept.changes) continue;
     const auto count = static_cast<std::size_t>(kept.now.numel());
     const std::size_t first = sums_.size();
     sums_.resize(first + count);
     if (weight <= 0) continue;
+    const torch::Tensor now = view_of(here, kept.first, kept.settled);
     const torch::Tensor change =
-        (kept.now.detach().cpu().to(torch::kFloat64) - kept.settled.to(torch::kFloat64)) * weight;
+        (now.to(torch::kFloat64) - kept.settled.to(torch::kFloat64)) * weight;
     const torch::Tensor row = change.contiguous();
     std::copy_n(row.data_ptr<double>(), count, sums_.begin() + static_cast<std::ptrdiff_t>(first));
   }
@@ -111,10 +141,10 @@ void Buffers::apply() {
 }
 
 void Buffers::apply_own() {
-  const torch::NoGradGuard no_grad;
-  for (Kept& kept : kept_) {
-    if (kept.changes) kept.settled.copy_(kept.now);
-  }
+  if (!array_.defined()) return;
+  gather();
+  const torch::Tensor here = array_.cpu();
+  std::memcpy(settled_.data(), here.data_ptr(), here.nbytes());
 }
 
 std::vector<double> Buffers::values() const {
@@ -140,9 +170,19 @@ void Buffers::replace(std::span<const double> values) {
 }
 
 void Buffers::restore() {
-  const torch::NoGradGuard no_grad;
-  for (Kept& kept : kept_) kept.now.copy_(kept.settled);
   sums_.clear();
+  if (!array_.defined()) return;
+  const torch::NoGradGuard no_grad;
+  gather();
+  array_.copy_(torch::from_blob(settled_.data(), array_.sizes(), torch::kUInt8));
+}
+
+void Buffers::replaced() {
+  restore();
+  const torch::NoGradGuard no_grad;
+  for (Kept& kept : kept_) {
+    if (!kept.changes) kept.now.copy_(kept.settled);
+  }
 }
 
 std::vector<StateBuffer> Buffers::state() {

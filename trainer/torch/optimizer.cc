@@ -3,7 +3,7 @@
 #include <cmath>
 #include <memory_resource>
 
-#include "core/os/huge_pages.h"
+#include "core/os/forks/huge_pages.h"
 #include "trainer/torch/loops/vectorised.h"
 
 namespace antdt::trainer {

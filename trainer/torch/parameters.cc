@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/os/huge_pages.h"
+#include "core/os/forks/huge_pages.h"
 
 namespace antdt::trainer {
 namespace {

@@ -173,7 +173,7 @@ class TorchEngine final : public Engine {
     domains_.replaced();
     awake_are_known_ = false;
     optimizer_->steps() = counters.optimizer_steps;
-    buffers_.restore();
+    buffers_.replaced();
     return counters.step;
   }
 
@@ -191,6 +191,7 @@ class TorchEngine final : public Engine {
     domains_.replaced();
     awake_are_known_ = false;
     discard();
+    buffers_.replaced();
   }
 
  private:

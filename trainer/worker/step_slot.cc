@@ -12,6 +12,7 @@ constexpr std::uint32_t kHasData = 1;
 constexpr std::uint32_t kLeaving = 2;
 constexpr std::uint32_t kAllWell = 4;
 constexpr std::uint32_t kWantsHop = 8;
+constexpr std::uint32_t kShares = 16;
 
 class Writer {
  public:
@@ -59,9 +60,10 @@ StepSlotBytes encode(const StepSlot& slot) {
   out.put(slot.plan.value);
   out.put(slot.checkpoint);
   out.put((slot.has_data ? kHasData : 0) | (slot.leaving ? kLeaving : 0) |
-          (slot.all_well ? kAllWell : 0) | (slot.wants_hop ? kWantsHop : 0));
+          (slot.all_well ? kAllWell : 0) | (slot.wants_hop ? kWantsHop : 0) |
+          (slot.shares ? kShares : 0));
   static_assert(kStepSlotBytes == 8 + 4 + 8 + 8 + 8 + 8 + 4 + 4 + 7 * 8);
-  out.put(std::uint32_t{0});  // reserved
+  out.put(slot.asked_us);
   out.put(slot.sent_bytes);
   out.put(slot.dense_bytes);
   out.put(slot.visit.records);
@@ -86,7 +88,8 @@ StepSlot decode_step_slot(std::span<const std::byte, kStepSlotBytes> bytes) {
   slot.leaving = (flags & kLeaving) != 0;
   slot.all_well = (flags & kAllWell) != 0;
   slot.wants_hop = (flags & kWantsHop) != 0;
-  static_cast<void>(in.get<std::uint32_t>());  // reserved
+  slot.shares = (flags & kShares) != 0;
+  slot.asked_us = in.get<std::uint32_t>();
   slot.sent_bytes = in.get<std::uint64_t>();
   slot.dense_bytes = in.get<std::uint64_t>();
   slot.visit.records = in.get<std::uint64_t>();
@@ -113,6 +116,8 @@ Agreement agree(std::span<const StepSlot> slots) {
   result.plan = slots.front().plan;
   result.checkpoint = slots.front().checkpoint;
   result.measure_hop = true;
+  result.shares = slots.front().shares;
+  std::uint64_t asked_us = 0;
   for (const StepSlot& slot : slots) {
     result.records += slot.records;
     result.weight += slot.weight;
@@ -123,12 +128,14 @@ Agreement agree(std::span<const StepSlot> slots) {
     result.any_leaving = result.any_leaving || slot.leaving;
     result.all_well = result.all_well && slot.all_well;
     result.measure_hop = result.measure_hop && slot.wants_hop;
+    asked_us += slot.asked_us;
     result.sent_bytes += slot.sent_bytes;
     result.dense_bytes += slot.dense_bytes;
     result.visit += slot.visit;
     result.places.push_back(slot.place);
     result.taken.push_back(slot.records);
   }
+  result.asked = std::chrono::microseconds(asked_us / slots.size());
   return result;
 }
 

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/ids.h"
 
 namespace antdt::worker {
@@ -44,6 +45,8 @@ struct StepSlot {
   bool leaving = false;          // all must stop together after the step
   bool all_well = true;          // false: this member cannot apply the step
   bool wants_hop = false;        // it wants its hop in the ring measured
+  bool shares = false;           // from rank 0: the members share the next step
+  std::uint32_t asked_us = 0;    // how long it waited for answers of its desk in this step
   // From the leader of a domain: of this step's exchange of updates (UpdatesExchanged).
   std::uint64_t sent_bytes = 0;
   std::uint64_t dense_bytes = 0;
@@ -73,6 +76,8 @@ struct Agreement {
   bool any_leaving = false;
   bool all_well = true;
   bool measure_hop = false;  // every member wants it
+  bool shares = false;       // the next step
+  Duration asked{};          // how long a member waited for its desk in this step, on average
   std::uint64_t sent_bytes = 0, dense_bytes = 0;
   VisitSums visit = {};
   std::vector<std::uint64_t> places;  // by rank

@@ -45,6 +45,7 @@ void RingGroup::finish_recovery(Work& work) {
   if (phase.phase > 0 && hears) {
     parts_.members.send_to_group(parts_.phases.as_it_stands(phase), work);
   }
+  parts_.phases.tell_if_drained(work);
 }
 
 void RingGroup::expect(Work& work) {

@@ -27,10 +27,7 @@ void ServersGroup::finish_recovery(Work& work) {
   parts_.watching.expect_steps(work);
   // With servers, no generation settles that would tell the phase; the workers repeat that they are
   // done.
-  const shard_server::Ledger& ledger = parts_.records.ledger();
-  const std::uint64_t open = parts_.lifecycle.phase().phase;
-  const bool drained = ledger.complete() && ledger.phase().number == open;
-  if (parts_.servers.serving() && drained) work.then(lifecycle::PhaseDrained{open});
+  if (parts_.servers.serving()) parts_.phases.tell_if_drained(work);
 }
 
 void ServersGroup::expect(Work& work) {

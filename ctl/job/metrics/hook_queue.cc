@@ -8,32 +8,17 @@ namespace antdt::ctl {
 namespace {
 
 // docs/operations/metrics.md lists the same, and a test compares.
-constexpr std::array<std::string_view, 26> kKinds{"action",
-                                                  "cannot-begin",
-                                                  "cannot-move",
-                                                  "checkpoint-damaged",
-                                                  "checkpoint-failed",
-                                                  "continued",
-                                                  "copy-failed",
-                                                  "disk-answers",
-                                                  "disk-stalled",
-                                                  "domain-waits",
-                                                  "end",
-                                                  "evict",
-                                                  "hang",
-                                                  "hang-over",
-                                                  "host-lost",
-                                                  "operator",
-                                                  "paused",
-                                                  "recovered",
-                                                  "refused",
-                                                  "resumed",
-                                                  "solution",
-                                                  "start",
-                                                  "start-refused",
-                                                  "stopping",
-                                                  "verdict",
-                                                  "worker-error"};
+constexpr std::array<std::string_view, 29> kKinds{
+    // the job
+    "start", "resumed", "recovered", "training-ended", "stopping", "end",
+    // processes and hosts
+    "worker-error", "start-refused", "refused", "hang", "hang-over", "host-lost", "cannot-begin",
+    "cannot-move", "domain-waits",
+    // stragglers, control, operators
+    "verdict", "action", "evict", "killed-late", "solution", "operator",
+    // checkpoints and disks
+    "checkpoint-failed", "checkpoint-damaged", "checkpoint-unknown", "copy-failed", "disk-stalled",
+    "disk-answers", "paused", "continued"};
 
 }  // namespace
 

@@ -33,7 +33,8 @@ void add_state(const JobReport& r, const DaemonCounts& daemon, Families& out) {
 void add_trouble(const JobReport& r, Families& out) {
   out.gauge("antdt_job_waits_for_processes", "1 if training waits for processes, else 0.",
             truth(!r.waiting_for.empty()));
-  out.gauge("antdt_job_disk_stalled", "1 if a filesystem of the run does not answer, else 0.",
+  out.gauge("antdt_job_disk_stalled",
+            "1 if a filesystem of the run does not answer or the journal's is full, else 0.",
             truth(!r.disk_trouble.empty()));
   out.gauge("antdt_job_solution_failed",
             "1 if the user's own program for control decides nothing now, else 0.",

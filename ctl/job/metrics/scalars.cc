@@ -1,6 +1,7 @@
 #include "ctl/job/metrics/scalars.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/job_states.h"
 
@@ -30,7 +31,12 @@ std::vector<metrics::ScalarPoint> Scalars::see(const JobReport& report, MonoTime
     points.push_back(std::move(point));
   };
   for (; epochs_ < epochs.size(); ++epochs_) {
-    add_epoch(epochs_, {0, 0, {{"epoch/train_loss", epochs[epochs_].train_loss}}});
+    const double loss = epochs[epochs_].train_loss;
+    if (std::isfinite(loss)) {
+      add_epoch(epochs_, {0, 0, {{"epoch/train_loss", loss}}});
+    } else if (epochs_ + 1 == epochs.size()) {
+      break;  // it is the one that is trained now
+    }
   }
   // An epoch is evaluated after its end, or not at all.
   for (std::size_t i = evaluated_; i < epochs.size(); ++i) {

@@ -1,5 +1,7 @@
 #include "ctl/job/observers/server_stats.h"
 
+#include <algorithm>
+
 namespace antdt::ctl {
 namespace {
 
@@ -10,12 +12,37 @@ wire::PsStats without_decisions(wire::PsStats stats) {
   return stats;
 }
 
+bool counts_anew(const wire::PsStats& now, const wire::PsStats& before) {
+  return now.pushes_applied < before.pushes_applied || now.pushes_late < before.pushes_late ||
+         now.pushes_repeated < before.pushes_repeated ||
+         now.staleness_pushes < before.staleness_pushes;
+}
+
 }  // namespace
 
 // A backup makes the same decisions as its primary; counting both would count each twice.
-void ServerStats::said(WorkerId server, const wire::PsStats& stats, ServerRole role) {
+bool ServerStats::said(WorkerId server, const wire::PsStats& stats, ServerRole role) {
   const bool repeats = role == ServerRole::kBackup || role == ServerRole::kJoining;
-  said_[server] = repeats ? without_decisions(stats) : stats;
+  wire::PsStats& last = said_[server];
+  const bool changed = !replicated_ && counts_anew(stats, last) && put_by(last);
+  last = repeats ? without_decisions(stats) : stats;
+  return changed;
+}
+
+bool ServerStats::ended(WorkerId server) {
+  return !replicated_ && said_.contains(server) && put_by(said_[server]);
+}
+
+bool ServerStats::put_by(wire::PsStats& stats) {
+  const bool any = counts_anew({}, stats);
+  earlier_.pushes_applied += stats.pushes_applied;
+  earlier_.pushes_late += stats.pushes_late;
+  earlier_.pushes_repeated += stats.pushes_repeated;
+  earlier_.staleness_pushes += stats.staleness_pushes;
+  earlier_.staleness_sum += stats.staleness_sum;
+  earlier_.staleness_max = std::max(earlier_.staleness_max, stats.staleness_max);
+  stats = without_decisions(stats);
+  return any;
 }
 
 void ServerStats::switched(const servers::ReportSwitch& switched) {

@@ -24,10 +24,16 @@ std::string verdict_text(const Verdict& verdict) {
                      to_string(verdict.cause));
 }
 
-void VerdictWatch::look(const Member& who, const std::string& host, const Verdict& verdict,
-                        const ClusterView& view, MonoTime now, std::map<Member, Watched>& next,
-                        std::vector<std::string>& news) {
+template <class View>
+void VerdictWatch::look(const View& process, const ClusterView& view, MonoTime now,
+                        std::map<Member, Watched>& next, std::vector<std::string>& news) {
+  const Member& who = process.member;
+  const Verdict& verdict = process.verdict;
   const auto known = watched_.find(who);
+  if (!process.measured) {
+    if (known != watched_.end()) next.insert(watched_.extract(known));
+    return;
+  }
   if (!is_straggler(verdict) && known == watched_.end()) return;
   Watched watched = known == watched_.end() ? Watched{} : std::move(known->second);
   const Name name = is_straggler(verdict) ? Name{verdict.kind, verdict.cause} : Name{};
@@ -38,8 +44,9 @@ void VerdictWatch::look(const Member& who, const std::string& host, const Verdic
     news.push_back(fmt::format("{} is as fast as the others again", who.worker));
     watched.told = name;
   } else if (stays && name != watched.told && watched.told_at.emplace(name, now).second) {
-    news.push_back(fmt::format("{} on {} is a {}{}{}", who.worker, host, verdict_text(verdict),
-                               verdict.seen.empty() ? "" : ": ", verdict.seen));
+    news.push_back(fmt::format("{} on {} is a {}{}{}", who.worker, process.host,
+                               verdict_text(verdict), verdict.seen.empty() ? "" : ": ",
+                               verdict.seen));
     watched.told = name;
   }
   const bool over = name == Name{} && watched.told == Name{} && watched.told_at.empty();
@@ -49,8 +56,8 @@ void VerdictWatch::look(const Member& who, const std::string& host, const Verdic
 std::vector<std::string> VerdictWatch::look(const ClusterView& view, MonoTime now) {
   std::vector<std::string> news;
   std::map<Member, Watched> next;
-  for (const ServerView& s : view.servers) look(s.member, s.host, s.verdict, view, now, next, news);
-  for (const WorkerView& w : view.workers) look(w.member, w.host, w.verdict, view, now, next, news);
+  for (const ServerView& s : view.servers) look(s, view, now, next, news);
+  for (const WorkerView& w : view.workers) look(w, view, now, next, news);
   watched_ = std::move(next);
   if (news.size() > kMostAtOnce) {
     const std::size_t more = news.size() - kMostAtOnce;

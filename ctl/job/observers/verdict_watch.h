@@ -2,9 +2,10 @@
 // end. Pure.
 //
 // Only stragglers are reported: nobody waits for a leader. A verdict becomes an event when it was
-// there at two looks in a row, so a brief one makes none. The same verdict (kind and cause) of a
-// worker becomes an event once in a persistent window, so one that comes and goes does not flood
-// the log.
+// there at two looks in a row, so a brief one makes none. A process of which not enough is
+// measured, as after a change of the plan, keeps the verdict that it had. The same verdict (kind
+// and cause) of a worker becomes an event once in a persistent window, so one that comes and goes
+// does not flood the log.
 #pragma once
 
 #include <map>
@@ -34,9 +35,10 @@ class VerdictWatch {
     Name told{};
     std::map<Name, MonoTime> told_at{};
   };
-  void look(const Member& who, const std::string& host, const Verdict& verdict,
-            const ClusterView& view, MonoTime now, std::map<Member, Watched>& next,
-            std::vector<std::string>& news);
+  // View: a WorkerView or ServerView.
+  template <class View>
+  void look(const View& process, const ClusterView& view, MonoTime now,
+            std::map<Member, Watched>& next, std::vector<std::string>& news);
 
   std::map<Member, Watched> watched_;
 };

@@ -5,6 +5,26 @@
 #include "core/wire/time_sums.h"
 
 namespace antdt::ctl {
+namespace {
+
+// Everything but what is of the present attempt alone.
+void add(const WorkerTimes::Times& more, WorkerTimes::Times& sum) {
+  sum.samples += more.samples;
+  sum.of_others += more.of_others;
+  sum.wall_seconds += more.wall_seconds;
+  sum.time += more.time;
+  sum.table_sums += more.table_sums;
+  sum.shadow += more.shadow;
+  sum.updates += more.updates;
+}
+
+}  // namespace
+
+void WorkerTimes::restore(WorkerId worker, const std::optional<Times>& ended,
+                          const std::optional<Times>& present) {
+  if (ended) earlier_[worker] = *ended;
+  if (present) present_[worker] = *present;
+}
 
 void WorkerTimes::started(Member member, MonoTime now) { started_[member] = now; }
 
@@ -35,7 +55,6 @@ void WorkerTimes::left(WorkerId worker, const wire::Bye& bye) {
 
 void WorkerTimes::ended(Member member, MonoTime now) {
   const WorkerId id = member.worker;
-  Times& all = earlier_[id];
   Times last = present_[id];
   if (const auto started = started_.find(member); started != started_.end()) {
     last.wall_seconds = to_seconds(now - started->second);
@@ -43,13 +62,9 @@ void WorkerTimes::ended(Member member, MonoTime now) {
     last.time.other += std::max(0.0, last.wall_seconds - total(last.time));
     started_.erase(started);
   }
-  all.samples += last.samples;
-  all.of_others += last.of_others;
-  all.wall_seconds += last.wall_seconds;
-  all.time += last.time;
-  all.table_sums += last.table_sums;
-  all.shadow += last.shadow;
-  all.updates += last.updates;
+  // The job's clock stands still between two incarnations of its daemon, and the worker's does not.
+  last.wall_seconds = std::max(last.wall_seconds, total(last.time));
+  add(last, earlier_[id]);
   present_.erase(id);
 }
 
@@ -62,18 +77,19 @@ void WorkerTimes::group_formed(const std::vector<Member>& members, MonoTime now)
   }
 }
 
+std::optional<WorkerTimes::Times> WorkerTimes::ended_of(WorkerId worker) const {
+  const auto found = earlier_.find(worker);
+  return found == earlier_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<WorkerTimes::Times> WorkerTimes::present_of(WorkerId worker) const {
+  const auto found = present_.find(worker);
+  return found == present_.end() ? std::nullopt : std::optional(found->second);
+}
+
 WorkerTimes::Times WorkerTimes::of(WorkerId worker) const {
-  Times times;
-  if (const auto found = present_.find(worker); found != present_.end()) times = found->second;
-  if (const auto found = earlier_.find(worker); found != earlier_.end()) {
-    times.samples += found->second.samples;
-    times.of_others += found->second.of_others;
-    times.wall_seconds += found->second.wall_seconds;
-    times.time += found->second.time;
-    times.table_sums += found->second.table_sums;
-    times.shadow += found->second.shadow;
-    times.updates += found->second.updates;
-  }
+  Times times = present_of(worker).value_or(Times{});
+  if (const auto ended = ended_of(worker)) add(*ended, times);
   return times;
 }
 

@@ -18,9 +18,7 @@ constexpr Duration kBegunIsLost = std::chrono::seconds(60);
 // something else in the present ledger.
 void Checkpoints::begun(Member writer, Generation generation, const wire::CheckpointBegun& e,
                         Work& work) {
-  const bool is_of_now =
-      parts_.group.may_write_checkpoint(generation) && e.phase == parts_.lifecycle.phase().phase;
-  if (!is_of_now) return;
+  if (!is_of_now(generation, e.phase)) return;
   if (begun_) begun_failed("another one was begun", work);
   begun_ = Begun{e, {}, {}, work.now};
   begun_->store.writer = writer;
@@ -29,6 +27,15 @@ void Checkpoints::begun(Member writer, Generation generation, const wire::Checkp
   }
   parts_.messages.hear_history(e.history, e.step, work);
   work.then(lifecycle::CheckpointWriteBegun{e.number});
+}
+
+// While members meet behind the end of the training, a checkpoint is of a step before it. It would
+// come back with a ledger that says that nothing follows.
+bool Checkpoints::is_of_now(Generation generation, std::uint64_t phase) const {
+  const wire::PhaseStart open = parts_.lifecycle.phase();
+  const bool is_cut = open.what == wire::PhaseKind::kTrain && parts_.lifecycle.training_ends();
+  return parts_.group.may_write_checkpoint(generation) && phase == open.phase &&
+         (!is_cut || parts_.group.whole());
 }
 
 // What was reported when the checkpoint was begun stays valid, whatever became of generation and
@@ -47,14 +54,17 @@ void Checkpoints::written(Member writer, Generation generation, const wire::Chec
     return order(std::move(begun.store), work);
   }
   const wire::PhaseStart open = parts_.lifecycle.phase();
-  if (!parts_.group.may_write_checkpoint(generation) || e.phase != open.phase) return;
+  if (!is_of_now(generation, e.phase)) return;
   // If the phase is over when the checkpoint is stored, it is not the trained model.
   if (open.what != wire::PhaseKind::kFinish) work.then(lifecycle::CheckpointWriteBegun{e.number});
   store(e, writer, writers, work);
 }
 
 void Checkpoints::on(const CheckpointStored& e, Work& work) {
-  if (e.error.empty()) work.note("checkpoint", fmt::format("checkpoint {} is stored", e.name));
+  if (e.error.empty()) {
+    work.note("checkpoint", fmt::format("checkpoint {} is stored", e.name));
+    parts_.keep_all_times();
+  }
   conclude(e.number, e.error, work);
 }
 

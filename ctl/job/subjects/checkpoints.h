@@ -55,6 +55,7 @@ class Checkpoints {
     std::string error;      // why it cannot become a checkpoint; empty: it can
     MonoTime seen{};        // when its writer last reported that it is writing
   };
+  [[nodiscard]] bool is_of_now(Generation generation, std::uint64_t phase) const;
   [[nodiscard]] bool is_begun(Member writer, const wire::CheckpointWritten& e) const;
   void begun_failed(const std::string& why, Work& work);
   // The part of the members is complete. Where rows are on servers, theirs is awaited.

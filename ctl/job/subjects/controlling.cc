@@ -58,8 +58,10 @@ Status Controlling::check_approve(std::uint64_t number) const {
   }
   const ActionReport& action = *known;
   if (by_name<ActionOutcome>(action.outcome) != ActionOutcome::kAdvised) {
-    return fail(ErrorKind::kRefused, "action {} ({} {}) was {}, not advised", number, action.kind,
-                action.target, action.outcome);
+    return fail(ErrorKind::kRefused,
+                "action {} ({}{}{}) was {}, not advised: antdt explain says which are advised",
+                number, action.kind, action.target.empty() ? "" : " ", action.target,
+                action.outcome);
   }
   return parts_.controller.check_approved(action.kind, action.target);
 }
@@ -108,12 +110,12 @@ void Controlling::record(const control::RecordAction& action, Work& work) {
   const std::uint64_t number =
       parts_.past.add(ActionReport{0, parts_.lifecycle.seconds(), action.kind, action.target,
                                    action.reason, std::string(name_of(action.outcome))});
-  work.note(
-      "action",
-      fmt::format("{} {} ({}): {}", action.kind, action.target, action.outcome, action.reason),
-      fmt::format(R"("number":{},"action":{},"target":{},"outcome":{})", number,
-                  nlohmann::json(action.kind).dump(), nlohmann::json(action.target).dump(),
-                  nlohmann::json(name_of(action.outcome)).dump()));
+  work.note("action",
+            fmt::format("{}{}{} ({}): {}", action.kind, action.target.empty() ? "" : " ",
+                        action.target, action.outcome, action.reason),
+            fmt::format(R"("number":{},"action":{},"target":{},"outcome":{})", number,
+                        nlohmann::json(action.kind).dump(), nlohmann::json(action.target).dump(),
+                        nlohmann::json(name_of(action.outcome)).dump()));
 }
 
 template <class Wish>

@@ -19,6 +19,9 @@ void LifeOrders::carry_out(const lifecycle::Effect& effect, Work& work) {
           [&](const lifecycle::ReleaseWorker& e) { release(e, work); },
           [&](const lifecycle::OpenPhase& e) { parts_.phases.open(e.start, work); },
           [&](const lifecycle::AnnouncePhase& e) { parts_.phases.announce(e.start, work); },
+          [&](const lifecycle::CutPhase& e) {
+            parts_.records.step(shard_server::ledger::PhaseCut{e.phase, e.reason}, work);
+          },
           [&](const lifecycle::OrderCheckpoint& e) {
             parts_.servers_group.cuts().ordered(parts_.records.ledger().phase().number);
             parts_.group.order_checkpoint(e, work);
@@ -40,9 +43,16 @@ void LifeOrders::release(const lifecycle::ReleaseWorker& gone, Work& work) {
   parts_.traced.release(gone.member, work);
   parts_.hosts.is_known(gone.member);
   parts_.checkpoints.writer_ended(gone.member, work);
-  parts_.times.ended(gone.member, work.now);
+  sum_up(gone.member, work);
   // Programs that do not speak the protocol form no group.
   if (parts_.config.spec.protocol == Protocol::kAntdt) parts_.group.release(gone, work);
+}
+
+// Nobody tells again what the process did.
+void LifeOrders::sum_up(Member gone, Work& work) {
+  parts_.times.ended(gone, work.now);
+  if (gone.worker.role != 's') return parts_.keep_times(gone.worker);
+  if (parts_.server_stats.ended(gone.worker)) work.save_image();
 }
 
 void LifeOrders::end(const lifecycle::EndJob& e, Work& work) {
@@ -50,12 +60,15 @@ void LifeOrders::end(const lifecycle::EndJob& e, Work& work) {
   Outcome& outcome = told.outcome;
   // Processes that fail since others wait for them do not know why.
   const auto& hang = parts_.traced.hang();
-  const bool explains = outcome.state == JobEnd::kFailed && hang && !hang->over &&
+  const bool explains = outcome.state == JobEnd::kFailed && hang && !hang->over() &&
                         outcome.first_cause.find(hang->hang.text) == std::string::npos;
-  if (explains) outcome.first_cause = fmt::format("{}; {}", hang->hang.text, outcome.first_cause);
+  if (explains) {
+    outcome.first_cause =
+        fmt::format("{}; {}", hang->text(parts_.lifecycle.seconds()), outcome.first_cause);
+  }
   work.note("end", outcome.first_cause.empty() ? fmt::format("the job is {}", outcome.state)
                                                : outcome.first_cause);
-  parts_.series.cut_short(parts_.lifecycle.phase(), work.now);
+  parts_.series.cut_short(parts_.lifecycle.phase(), parts_.records.ledger().committed(), work.now);
   if (outcome.state == JobEnd::kDone && parts_.config.spec.protocol != Protocol::kAntdt) {
     parts_.records.step(shard_server::ledger::JobFinished{}, work);
   }

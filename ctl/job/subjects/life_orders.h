@@ -15,6 +15,7 @@ class LifeOrders {
 
  private:
   void release(const lifecycle::ReleaseWorker& gone, Work& work);
+  void sum_up(Member gone, Work& work);
   void end(const lifecycle::EndJob& e, Work& work);
 
   Parts& parts_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/utf8.h"
+#include "core/wire/shard_messages.h"
 #include "ctl/job/parts.h"
 #include "ctl/membership/data_identity.h"
 
@@ -64,6 +66,10 @@ void Messages::hear(const WorkerSaid& e, const wire::Join& said, Work& work) {
   if (parts_.group.takes(said)) {
     parts_.vitals.watch(m, work.now);
     work.then(lifecycle::WorkerJoined{m, true});
+    const bool counts = parts_.lifecycle.welcomes(m) && parts_.config.spec.servers == 0;
+    if (!said.ends.empty() && counts) {
+      work.then(lifecycle::TrainingEnded{valid_utf8(said.ends, wire::SkippedRecords::kMaxReason)});
+    }
     GroupJoinHeard heard{m, e.generation, said};
     // the files have been compared, and there may be thousands of them
     heard.join.data.files.clear();
@@ -133,15 +139,27 @@ void Messages::hear(const WorkerSaid& e, const wire::Progress& said, Work& work)
   work.then(ProgressCounted{e.member, e.generation, said});
 }
 
+// Members of a generation that began after records were skipped count these as done.
+wire::Progress Messages::without_skipped(wire::Progress said) const {
+  const shard_server::Ledger& ledger = parts_.records.ledger();
+  if (said.phase != ledger.phase().number) return said;
+  said.samples = std::min(said.samples, ledger.records() - ledger.skipped());
+  return said;
+}
+
 void Messages::on(const ProgressCounted& e, Work& work) {
   const wire::Progress& said = e.progress;
   const wire::PhaseStart open = parts_.lifecycle.phase();
   if (said.step > parts_.series.progress().step()) {
     work.then(lifecycle::StepCompleted{said.step});
   }
-  parts_.series.hear(e.member, said, open.phase, work.now);
+  parts_.series.hear(e.member, without_skipped(said), open.phase, work.now);
+  if (auto told = parts_.series.diverged(said)) work.note("loss", std::move(*told));
   if (said.plan != PlanVersion{}) work.then(control::PlanTookEffect{said.plan});
   if (said.visit) work.then(control::VisitTold{*said.visit});
+  if (said.kinds) {
+    if (auto told = parts_.series.compared(*said.kinds)) work.note("sharing", std::move(*told));
+  }
   if (!said.done) return;
   if (said.phase < open.phase) {  // the member has not heard of the next phase
     // A member of a generation that is not settled yet must not be told it either: the message is
@@ -150,7 +168,8 @@ void Messages::on(const ProgressCounted& e, Work& work) {
     if (parts_.lifecycle.collective() && late) return;
     return work.send(e.member, parts_.group.generation(), parts_.phases.as_it_stands(open));
   }
-  if (said.phase == open.phase && open.what == wire::PhaseKind::kTrain) {
+  const bool trained = parts_.records.ledger().committed() > 0;  // the phase may have been cut
+  if (said.phase == open.phase && open.what == wire::PhaseKind::kTrain && trained) {
     if (auto told = parts_.series.member_done(open.epoch, work.now)) {
       work.note("epoch", std::move(*told));
     }
@@ -190,12 +209,16 @@ void Messages::hear(const WorkerSaid& e, const wire::Metrics& said, Work& work) 
 
 void Messages::hear(const WorkerSaid& e, const wire::PsStats& said, Work& work) {
   if (e.member.worker.role != 's') return;
-  parts_.server_stats.said(e.member.worker, said, parts_.servers.placement().role_of(e.member));
+  const ServerRole role = parts_.servers.placement().role_of(e.member);
+  if (parts_.server_stats.said(e.member.worker, said, role)) work.save_image();
   work.then(control::ServerMetricsReported{e.member, said.requests, said.busy_us});
 }
 
 void Messages::hear(const WorkerSaid& e, const wire::Traced& said, Work& work) {
+  const Step before = parts_.traced.ranks().progress().step;
   parts_.traced.hear(e.member, said, work);
+  const Step now = parts_.traced.ranks().progress().step;
+  if (now > before) work.then(lifecycle::StepCompleted{now});
 }
 
 void Messages::hear(const WorkerSaid& e, const wire::StackTold& said, Work& work) {

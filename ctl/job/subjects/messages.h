@@ -45,6 +45,7 @@ class Messages {
   void hear(const WorkerSaid& e, const wire::PsServing& said, Work& work);
   void hear(const WorkerSaid& e, const wire::PsSaved& said, Work& work);
   void hear(const WorkerSaid& e, const wire::PsStats& said, Work& work);
+  [[nodiscard]] wire::Progress without_skipped(wire::Progress said) const;
   // Called under every sync, before the worker is a member of anything. The members that train
   // already write a checkpoint now, and the job can go on from it.
   [[nodiscard]] bool refuse_other_data(Member m, const wire::DataIdentity& data, Work& work);

@@ -13,7 +13,8 @@ constexpr Duration kSayAgain = std::chrono::seconds(2);
 }  // namespace
 
 void PhaseOrders::open(const wire::PhaseStart& start, Work& work) {
-  if (auto told = parts_.series.open_phase(start, parts_.records.ledger().phase(), work.now)) {
+  const shard_server::Ledger& ledger = parts_.records.ledger();
+  if (auto told = parts_.series.open_phase(start, ledger.phase(), ledger.committed(), work.now)) {
     work.note("epoch", std::move(*told));
   }
   if (start.what == wire::PhaseKind::kTrain || start.what == wire::PhaseKind::kEval) {
@@ -30,6 +31,7 @@ void PhaseOrders::open(const wire::PhaseStart& start, Work& work) {
             start.epoch, start.records},
         work);
   } else {
+    parts_.series.end(start.epoch);
     parts_.records.step(shard_server::ledger::JobFinished{}, work);
     finish_said_ = work.now;
     parts_.watching.expect_steps(work);
@@ -41,11 +43,14 @@ void PhaseOrders::open(const wire::PhaseStart& start, Work& work) {
 
 void PhaseOrders::announce(const wire::PhaseStart& start, Work& work) {
   parts_.members.send_to_group(as_it_stands(start), work);
-  // All records may be committed already; then no other event would announce it.
+  tell_if_drained(work);
+}
+
+void PhaseOrders::tell_if_drained(Work& work) {
   const shard_server::Ledger& ledger = parts_.records.ledger();
-  if (ledger.complete() && ledger.phase().number == start.phase) {
-    work.then(lifecycle::PhaseDrained{start.phase});
-  }
+  const std::uint64_t open = parts_.lifecycle.phase().phase;
+  if (!ledger.complete() || ledger.phase().number != open) return;
+  work.then(lifecycle::PhaseDrained{open, ledger.committed()});
 }
 
 void PhaseOrders::on(const PhaseCompleted& e, Work& work) {
@@ -58,7 +63,7 @@ void PhaseOrders::on(const PhaseCompleted& e, Work& work) {
                                                              found.accuracy, found.records}));
   }
   work.save_image();
-  work.then(lifecycle::PhaseDrained{e.phase});
+  work.then(lifecycle::PhaseDrained{e.phase, parts_.records.ledger().committed()});
 }
 
 wire::PhaseStart PhaseOrders::as_it_stands(wire::PhaseStart start) const {

@@ -18,6 +18,9 @@ class PhaseOrders {
   // Announces the phase to the members of a new generation.
   void announce(const wire::PhaseStart& start, Work& work);
   void on(const PhaseCompleted& e, Work& work);
+  // All records of the open phase may be committed, or skipped, already: in a new generation or
+  // incarnation no other event would say so.
+  void tell_if_drained(Work& work);
 
   // Adds how many records of the phase the members need not count any more, and for the last phase
   // which member writes the model.

@@ -32,7 +32,9 @@ void Restoring::on(const CheckpointFound& e, Work& work) {
       fmt::format("{}: lineage {} begins {}", begins->who, lineage,
                   e.directory.empty() ? "at the start, there is no checkpoint"
                                       : fmt::format("from {} (step {})", e.directory, e.step))});
-  work.then(lifecycle::CheckpointRestored{phase.number, parts_.records.ledger().records()});
+  work.then(lifecycle::CheckpointRestored{phase.number, parts_.records.ledger().records(),
+                                          e.step.value,
+                                          parts_.records.accounts().cut(phase.epoch.value)});
   work.then(membership::TrainingBegun{lineage, e.directory});
   parts_.group.begin(e.directory, begins->version, work);
 }

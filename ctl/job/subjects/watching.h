@@ -17,6 +17,7 @@ class Watching {
   void on(const DeadlinesDue& e, Work& work);
   void on(const PauseChanged& e, Work& work);
 
+  [[nodiscard]] bool paused() const { return paused_; }
   // Which workers are expected to make steps from now on.
   void expect_steps(const Work& work);
   // Once a second, and when the job ends: writes a moment to the run's history.

@@ -14,9 +14,10 @@ constexpr Duration kStepGap = std::chrono::seconds(30);
 // The end of a peer is noticed within this time.
 constexpr double kVictimSeconds = 5;
 
+// The first line is a sentence of its own, which is all that lists of failures show.
 std::string with_last_lines(std::string text, const std::string& last_lines) {
   if (last_lines.empty()) return text;
-  return fmt::format("{}; the last lines of its error output:\n{}", text, last_lines);
+  return fmt::format("{}\nThe last lines of its error output:\n{}", text, last_lines);
 }
 
 // Whether the processes of a gang end like this when they lose a peer: with a program's own error,
@@ -24,6 +25,17 @@ std::string with_last_lines(std::string text, const std::string& last_lines) {
 bool may_be_victim(FailureClass cls, const WorkerProcess& worker) {
   return cls == FailureClass::kProgram ||
          (cls == FailureClass::kSignal && worker.signal == SIGABRT);
+}
+
+std::string how_ended(const WorkerProcess& worker, FailureClass cls) {
+  const bool well = worker.code == 0 && worker.signal == 0 && worker.error.empty();
+  if (well && cls == FailureClass::kProgram) return "ended before the job was over";
+  if (well && cls == FailureClass::kConfiguration) {
+    return "ended without having joined the job: a program of protocol \"antdt\" calls adt.init() "
+           "(Python) or uses libantdt or the C++ kit; for any other program set "
+           "roles.worker.protocol to \"torchrun\" or \"exec\"";
+  }
+  return describe_end(worker, cls);
 }
 
 }  // namespace
@@ -64,10 +76,8 @@ bool Incidents::progress(MonoTime now) {
 
 void Incidents::record(const WorkerProcess& worker, const std::string& host_name, FailureClass cls,
                        double now_s) {
-  std::string cause = fmt::format("{} on {} {}", worker.place.worker, host_name,
-                                  cls == FailureClass::kProgram && worker.code == 0
-                                      ? "ended before the job was over"
-                                      : describe_end(worker, cls));
+  std::string cause =
+      fmt::format("{} on {} {}", worker.place.worker, host_name, how_ended(worker, cls));
   image_.failures.push_back(
       {now_s, worker.place.worker, worker.attempt, host_name, static_cast<std::uint8_t>(cls),
        with_last_lines(std::move(cause), worker.last_lines), image_.incident, std::nullopt});
@@ -111,14 +121,24 @@ bool Incidents::is_open() const {
   return !image_.failures.empty() && image_.failures.back().incident == image_.incident;
 }
 
-// The next failure belongs to another incident.
-void Incidents::end(double now_s) {
+void Incidents::went_back(std::uint64_t step) {
   for (FailureRecord& f : image_.failures) {
-    if (f.incident != image_.incident) continue;
-    if (!f.recovered_in_s) f.recovered_in_s = now_s - f.time_s;
-    shorten_cause(f);
+    if (!f.recovered_in_s) f.went_back_to = step;
+  }
+}
+
+void Incidents::close() {
+  for (FailureRecord& f : image_.failures) {
+    if (f.incident == image_.incident) shorten_cause(f);
   }
   ++image_.incident;
+}
+
+void Incidents::end(double now_s) {
+  for (FailureRecord& f : image_.failures) {
+    if (!f.recovered_in_s) f.recovered_in_s = now_s - f.time_s;
+  }
+  if (is_open()) close();
 }
 
 const FailureRecord* Incidents::first_cause() const {

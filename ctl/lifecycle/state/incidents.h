@@ -65,7 +65,9 @@ class Incidents {
                                            double now_s);
 
   [[nodiscard]] bool is_open() const;  // whether the present incident has failures
-  void end(double now_s);              // training goes on
+  void went_back(std::uint64_t step);  // training will go on from there
+  void close();                        // the next failure belongs to another incident
+  void end(double now_s);              // training goes on; closes the incident
   // The first cause of the present incident; null if no process reported one.
   [[nodiscard]] const FailureRecord* first_cause() const;
   [[nodiscard]] const std::string& over_budget() const { return image_.over_budget; }

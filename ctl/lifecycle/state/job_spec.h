@@ -23,10 +23,14 @@ struct JobSpec {
   Protocol protocol = Protocol::kAntdt;
   Restart restart = Restart::kMember;
   bool external = false;  // no worker is started, because clients come by themselves
+  // The bounds of { min, max } workers, in which their number may be changed; 0: none.
+  std::uint32_t fewest_workers = 0;
+  std::uint32_t most_workers = 0;
   std::uint32_t epochs = 1;
   std::uint64_t train_records = 0;
   std::uint64_t began_with = 0;  // training records when the run began; 0: they have not grown
   std::uint64_t eval_records = 0;
+  std::uint64_t rows_put_aside = 0;  // malformed rows of the data, which are no records
   Duration checkpoint_every{};  // 0: only at the end
   Duration stop_grace = std::chrono::seconds(10);
   std::map<std::string, std::uint32_t> budgets;  // by FailureClass

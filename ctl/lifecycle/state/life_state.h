@@ -41,7 +41,8 @@ struct LifeState {
   std::optional<MonoTime> began;
   double seconds_before = 0;  // seconds of earlier incarnations
   std::optional<MonoTime>
-      servers_failed_at;  // when the last change of the number of servers failed
+      servers_failed_at;                // when the last change of the number of servers failed
+  std::optional<MonoTime> asked_again;  // when the requests to leave were last repeated
 
   [[nodiscard]] JobState state() const { return static_cast<JobState>(image.state); }
   void set_state(JobState state) { image.state = static_cast<std::uint8_t>(state); }

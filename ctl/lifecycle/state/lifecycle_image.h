@@ -20,6 +20,7 @@ struct LifecycleImage {
   std::vector<HostState> hosts;
   std::uint64_t phase = 0;  // 0: no phase has opened yet
   Phases::Sizes sizes;
+  std::optional<EarlyEnd> training_ends;
   bool collective = true;
   bool made_progress = false;
   bool gang_stops = false;  // all processes are ending, and then all are started again
@@ -48,6 +49,7 @@ struct LifecycleImage {
     v("hosts", m.hosts);
     v("phase", m.phase);
     v("sizes", m.sizes);
+    v("training_ends", m.training_ends);
     v("collective", m.collective);
     v("made_progress", m.made_progress);
     v("gang_stops", m.gang_stops);

@@ -6,6 +6,7 @@
 namespace antdt::ctl {
 
 std::uint64_t Phases::last() const {
+  if (ending_) return ending_->finish;
   return shape_.epochs * (shape_.eval_records > 0 ? 2ULL : 1ULL) + 1;
 }
 
@@ -15,7 +16,7 @@ wire::PhaseStart Phases::describe(std::uint64_t phase) const {
   if (phase == 0) return start;
   if (phase >= last()) {
     start.what = wire::PhaseKind::kFinish;
-    start.epoch = Epoch{shape_.epochs};
+    start.epoch = Epoch{ending_ ? ending_->epochs : shape_.epochs};
     return start;
   }
   const std::uint64_t index = phase - 1;
@@ -52,18 +53,36 @@ void Phases::keep_size(Epoch epoch, std::uint64_t records) {
   sizes_.opened = epoch.value + 1;
 }
 
-void Phases::go_back_to(std::uint64_t phase, std::uint64_t records) {
+void Phases::end(std::string reason) {
+  const wire::PhaseStart start = open();
+  const bool evaluates = start.what == wire::PhaseKind::kTrain && shape_.eval_records > 0;
+  ending_ = {number_ + (evaluates ? 2 : 1), start.epoch.value + 1, std::move(reason)};
+}
+
+void Phases::drain(std::uint64_t trained) {
+  drained_ = true;
+  const wire::PhaseStart start = open();
+  if (!ending_ || start.what != wire::PhaseKind::kTrain || trained > 0) return;
+  ending_->finish = number_ + 1;  // the model is that of the epoch before
+  ending_->epochs = start.epoch.value;
+}
+
+void Phases::go_back_to(std::uint64_t phase, std::uint64_t records, std::string ended) {
+  ending_.reset();
   // A journal that was begun anew does not know the epoch.
   const wire::PhaseStart start = describe(phase);
   const bool trains = start.what == wire::PhaseKind::kTrain;
   if (trains && records != 0) keep_size(start.epoch, records);
   open(phase);
+  if (!ended.empty()) end(std::move(ended));
   done_with_.clear();
   disband();
 }
 
-void Phases::restore(std::uint64_t phase, Sizes sizes, std::optional<std::vector<Member>> group) {
+void Phases::restore(std::uint64_t phase, Sizes sizes, std::optional<EarlyEnd> ending,
+                     std::optional<std::vector<Member>> group) {
   number_ = phase;
+  ending_ = std::move(ending);
   sizes_ = std::move(sizes);
   // An earlier release did not keep them.
   const wire::PhaseStart start = describe(phase);

@@ -6,18 +6,35 @@
 // its number of records, also when it is opened again in a later lineage, because positions of its
 // order are known by number; the others have all that the data have now.
 //
-// Durable: the number of the open phase, and the sizes of the epochs.
+// The workers' program may end the training before its last epoch: then the epoch of the open phase
+// is the last, and it is evaluated if anything of it was trained.
+//
+// Durable: the number of the open phase, the sizes of the epochs, and the ending.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/ids.h"
 #include "core/wire/training_messages.h"
 
 namespace antdt::ctl {
+
+// The training ends earlier than the job said.
+struct EarlyEnd {
+  std::uint64_t finish = 0;  // number of the phase "finish"
+  std::uint32_t epochs = 0;  // in which something is trained
+  std::string reason;
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("finish", m.finish);
+    v("epochs", m.epochs);
+    v("reason", m.reason);
+  }
+};
 
 class Phases {
  public:
@@ -54,15 +71,20 @@ class Phases {
   [[nodiscard]] wire::PhaseStart open() const { return describe(number_); }
   [[nodiscard]] wire::PhaseStart describe(std::uint64_t phase) const;
   void open(std::uint64_t phase);
+  // The open phase, of training or evaluation, is of the last epoch.
+  void end(std::string reason);
+  [[nodiscard]] const std::optional<EarlyEnd>& ending() const { return ending_; }
   // Training goes on from a checkpoint of this phase, which has so many records there; the group is
-  // empty until one settles.
-  void go_back_to(std::uint64_t phase, std::uint64_t records);
+  // empty until one settles. `ended`: why the program has ended the training in it; empty: it goes
+  // on.
+  void go_back_to(std::uint64_t phase, std::uint64_t records, std::string ended = {});
   // `group`: of the settled generation, if one is settled.
-  void restore(std::uint64_t phase, Sizes sizes, std::optional<std::vector<Member>> group);
+  void restore(std::uint64_t phase, Sizes sizes, std::optional<EarlyEnd> ending,
+               std::optional<std::vector<Member>> group);
   [[nodiscard]] const Sizes& sizes() const { return sizes_; }
 
-  // The ledger reports that the open phase is drained.
-  void drain() { drained_ = true; }
+  // The ledger reports that the open phase is drained, with so many records committed.
+  void drain(std::uint64_t trained);
   [[nodiscard]] bool drained() const { return drained_; }
   void done(WorkerId worker, std::uint64_t phase);
   // whether the worker is done with the open phase
@@ -85,6 +107,7 @@ class Phases {
 
   Shape shape_;
   Sizes sizes_;
+  std::optional<EarlyEnd> ending_;
   std::uint64_t number_ = 0;
   bool drained_ = false;
   bool settled_ = false;

@@ -4,11 +4,16 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "core/report/states.h"
+#include "jobd/disk/checkpoint_store.h"
 #include "jobd/disk/run_journal.h"
+#include "jobd/programs/job_spec.h"
 #include "launcher/commands/commands.h"
+#include "launcher/commands/operate/elsewhere.h"
 #include "launcher/commands/run/prepare.h"
 #include "launcher/commands/show/runs.h"
 #include "launcher/commands/usage.h"
+#include "launcher/view/summary_view.h"
 #include "shard_server/accounts/audit.h"
 #include "trainer/data/formats/synth.h"
 
@@ -16,11 +21,47 @@ namespace antdt::cli {
 
 namespace {
 
+// A full disk has no room for what the journal would tell of a checkpoint that found some
+// elsewhere.
+void compare_with_checkpoint(const std::string& run_dir, shard_server::AuditReport& found) {
+  if (found.finished || present_state(run_dir) == RunState::kRunning) return;
+  const jobd::CheckpointStore store(run_dir, 0);
+  const auto names = store.list();
+  if (!names || names->empty()) return;
+  const auto accounts = store.accounts_in(names->back());
+  if (accounts) shard_server::compare(found, names->back(), *accounts);
+}
+
+// Not 1, with which an audit says that a promise was broken.
+constexpr int kNoAccounts = 7;
+
+// What to do about a journal that cannot be read.
+std::string way_out(const std::string& run_dir, const jobd::RunJournal& journal) {
+  const auto summary = launcher::read_summary(run_dir);
+  if (summary && end_of(*summary) == JobEnd::kDone) {
+    return fmt::format("Restore {} from a copy; {}/summary.json has the sums of the accounts",
+                       journal.name(), run_dir);
+  }
+  return fmt::format(
+      "Restore {} from a copy, or: antdt run --resume {} --from-checkpoint goes on with what the "
+      "newest whole checkpoint knows, and trains again what came after it",
+      journal.name(), run_dir);
+}
+
 Result<int> audit(const std::string& run, bool json) {
   ANTDT_TRY(const std::string run_dir, find_job(run));
   ANTDT_TRY(const auto journal, jobd::RunJournal::of_run(run_dir));
-  ANTDT_TRY(const auto accounts, journal.accounts());
-  const shard_server::AuditReport found = shard_server::audit(accounts);
+  const auto accounts = journal.accounts();
+  if (!accounts && accounts.error().kind == ErrorKind::kCorrupt) {
+    return fail(ErrorKind::kCorrupt,
+                "the accounts of the run in {} are not known, since its journal cannot be read: "
+                "{}. {}",
+                run_dir, accounts.error().message, way_out(run_dir, journal));
+  }
+  if (!accounts) return tl::unexpected<Error>(accounts.error());
+  shard_server::AuditReport found = shard_server::audit(*accounts);
+  compare_with_checkpoint(run_dir, found);
+  if (const auto data = jobd::load_data_found(run_dir)) found.rows_put_aside = data->rows_put_aside;
   fmt::print("{}",
              json ? shard_server::audit_json(found) + "\n" : shard_server::audit_table(found));
   return found.exit_code;
@@ -37,7 +78,12 @@ void add_audit(CLI::App& data, int& exit_code) {
   command->add_flag("--json", options->json, "print JSON");
   command->callback([options, &exit_code] {
     const auto code = audit(options->run, options->json);
-    exit_code = code ? *code : report(code.error());
+    if (code) {
+      exit_code = *code;
+    } else {
+      const int failed = report(code.error());
+      exit_code = failed == 1 ? kNoAccounts : failed;
+    }
   });
 }
 

@@ -11,6 +11,7 @@
 #include "launcher/commands/operate/elsewhere.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/show/runs.h"
+#include "launcher/config/job_config.h"
 #include "launcher/start/skips.h"
 #include "launcher/view/summary_view.h"
 
@@ -22,18 +23,25 @@ struct DataSkipOptions {
   std::string run;
   std::string range;
   std::string reason;
-  std::optional<std::uint32_t> epoch;
+  std::optional<std::uint32_t> epoch;  // from 1
 };
+
+Status check_epoch(std::uint32_t epoch, std::uint64_t epochs) {
+  if (epoch >= 1 && epoch <= epochs) return {};
+  return fail(ErrorKind::kUsage, "the job has no epoch {}: it has {}, and the first is epoch 1",
+              epoch, epochs);
+}
 
 Status skip_now(const DataSkipOptions& options, const launcher::SkipRange& range) {
   ANTDT_TRY(RunningJob job, reach(options.run));
   if (options.epoch) {
     ANTDT_TRY(const report::Status status, await_status(job));
-    if (status.epoch != *options.epoch) {
+    ANTDT_RETURN_IF_ERROR(check_epoch(*options.epoch, status.epochs));
+    if (status.epoch + 1 != *options.epoch) {
       return fail(ErrorKind::kUsage,
                   "the job is in epoch {}: records of another one can be skipped while it does not "
                   "run (antdt stop, data skip, run --resume)",
-                  status.epoch);
+                  status.epoch + 1);
     }
   }
   ANTDT_RETURN_IF_ERROR(
@@ -43,7 +51,7 @@ Status skip_now(const DataSkipOptions& options, const launcher::SkipRange& range
   return {};
 }
 
-// The epoch that was open when the run ended.
+// The epoch that was open when the run ended, from 1.
 Result<std::uint32_t> last_epoch(const std::string& run_dir) {
   const auto summary = launcher::read_summary(run_dir);
   if (!summary || summary->epochs.empty()) {
@@ -51,7 +59,7 @@ Result<std::uint32_t> last_epoch(const std::string& run_dir) {
                 "it is not known in which epoch the run in {} ended: name it with --epoch",
                 run_dir);
   }
-  return static_cast<std::uint32_t>(summary->epochs.size() - 1);
+  return static_cast<std::uint32_t>(summary->epochs.size());
 }
 
 Status skip_later(const DataSkipOptions& options, const std::string& run_dir,
@@ -65,11 +73,14 @@ Status skip_later(const DataSkipOptions& options, const std::string& run_dir,
                 records);
   }
   std::uint32_t epoch = options.epoch.value_or(0);
-  if (!options.epoch) {
+  if (options.epoch) {
+    ANTDT_TRY(const launcher::JobConfig config, launcher::load_effective(run_dir));
+    ANTDT_RETURN_IF_ERROR(check_epoch(epoch, config.job.epochs));
+  } else {
     ANTDT_TRY(epoch, last_epoch(run_dir));
   }
   ANTDT_TRY(std::vector<launcher::Skip> skips, launcher::read_skips(run_dir));
-  skips.push_back({epoch, range.from, range.to, options.reason, operator_name(), 0});
+  skips.push_back({epoch - 1, range.from, range.to, options.reason, operator_name(), 0});
   ANTDT_RETURN_IF_ERROR(launcher::write_skips(run_dir, skips));
   fmt::print(
       "positions {}:{} of epoch {} will be skipped when the run goes on: antdt run --resume {}\n",
@@ -94,7 +105,7 @@ void add_data_skip(CLI::App& data, int& exit_code) {
       ->required();
   command->add_option("--reason", options->reason, "why, for the record")->required();
   command->add_option("--epoch", options->epoch,
-                      "of which epoch, from 0 as in the audit (default: the one that is open)");
+                      "of which epoch, from 1 as in antdt status (default: the one that is open)");
   command->callback([options, &exit_code] {
     if (const auto done = skip(*options); !done) exit_code = report(done.error());
   });

@@ -69,14 +69,15 @@ Result<Chosen> open_whole(const std::string& checkpoints, const std::string& nam
 
 // The newest complete checkpoint. Newer ones that are damaged are reported on standard error.
 Result<Chosen> newest_whole(const std::string& checkpoints) {
-  std::vector<std::string> all = jobd::checkpoint_names(checkpoints);
+  ANTDT_TRY(std::vector<std::string> all, jobd::checkpoint_names(checkpoints));
   std::vector<std::string> names = all;
   while (!names.empty()) {
     auto chosen = open_whole(checkpoints, names.back());
     if (chosen) return chosen;
     // A running job removes a checkpoint only when there is a newer one, so the search begins
     // again.
-    if (auto now = jobd::checkpoint_names(checkpoints); now != all) {
+    ANTDT_TRY(auto now, jobd::checkpoint_names(checkpoints));
+    if (now != all) {
       names = all = std::move(now);
       continue;
     }
@@ -91,7 +92,7 @@ Result<Chosen> newest_whole(const std::string& checkpoints) {
 Result<Chosen> choose(const std::string& run_dir, const launcher::JobConfig& job,
                       const std::string& name) {
   const std::string checkpoints = run_dir + "/checkpoints";
-  const std::vector<std::string> names = jobd::checkpoint_names(checkpoints);
+  ANTDT_TRY(const std::vector<std::string> names, jobd::checkpoint_names(checkpoints));
   if (names.empty()) return no_checkpoint(run_dir, job);
   if (name.empty()) return newest_whole(checkpoints);
   if (std::ranges::find(names, name) == names.end()) {

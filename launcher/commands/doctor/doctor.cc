@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <memory>
 
-#include "core/os/net.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/doctor/examine.h"
 #include "launcher/commands/doctor/quick.h"
 #include "launcher/commands/usage.h"
+#include "launcher/config/cluster.h"
 #include "launcher/doctor/findings_view.h"
 #include "launcher/doctor/judge.h"
 #include "launcher/start/paths.h"
@@ -43,9 +43,8 @@ Result<Examination> examination_for(const DoctorOptions& options,
     }
   }
   if (!options.hosts.empty()) wanted.hosts = options.hosts;
-  for (const std::string& host : wanted.hosts) {
-    if (is_end_point(host)) continue;
-    return fail(ErrorKind::kUsage, "--hosts {}: expected HOST:PORT, as in 10.0.0.1:7700", host);
+  for (std::string& host : wanted.hosts) {
+    ANTDT_TRY(host, launcher::agent_end_point(host));
   }
   if (!options.keys.empty() || wanted.keys.empty()) {
     wanted.keys =

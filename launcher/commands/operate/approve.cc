@@ -40,7 +40,7 @@ void add_approve(CLI::App& app, int& exit_code) {
   command->add_option("ACTION", options->number, "its number, from antdt status or explain")
       ->required()
       ->check(at_least_one());
-  add_agent_options(*command, options->through);
+  add_agent_options(*command, options->through, help_with_job(""));
   command->callback([options, &exit_code] {
     if (const auto done = approve(*options); !done) exit_code = report(done.error());
   });

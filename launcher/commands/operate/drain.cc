@@ -3,15 +3,12 @@
 
 #include <memory>
 
-#include "core/os/net.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/operate/through_agent.h"
 #include "launcher/view/text_table.h"
 
 namespace antdt::cli {
 namespace {
-
-constexpr std::uint16_t kUsualPort = 7700;  // of agents
 
 struct DrainOptions {
   std::string host;
@@ -34,8 +31,7 @@ void print_processes(const wire::JobsReply& here) {
 }
 
 Status drain(DrainOptions options, bool drained) {
-  options.through.agent =
-      is_end_point(options.host) ? options.host : with_port(host_of(options.host), kUsualPort);
+  options.through.agent = options.host;
   ANTDT_TRY(const wire::JobsReply here,
             drain_through(options.through, wire::DrainHost{drained, options.reason}));
   if (!drained) {
@@ -51,7 +47,9 @@ Status drain(DrainOptions options, bool drained) {
 void add(CLI::App& app, int& exit_code, const char* name, const char* help, bool drained) {
   const auto options = std::make_shared<DrainOptions>();
   CLI::App* command = app.add_subcommand(name, help);
-  command->add_option("HOST", options->host, "the host of an agent, as HOST or HOST:PORT (7700)")
+  command
+      ->add_option("HOST", options->host,
+                   "the host of an agent, as HOST or HOST:PORT (default port 7700)")
       ->required();
   if (drained) command->add_option("--reason", options->reason, "why, for all who ask");
   command->add_option("--keys", options->through.keys, "your keys, as cluster.keys")

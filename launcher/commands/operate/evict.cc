@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "core/report/states.h"
-#include "core/schema/units.h"
 #include "core/wire/operator_messages.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/operate/running_job.h"
@@ -15,6 +14,8 @@
 namespace antdt::cli {
 
 namespace {
+
+using Events = std::vector<launcher::EventView>;
 
 struct EvictOptions {
   std::string job;
@@ -44,17 +45,28 @@ bool has_left(const report::Status& status, const report::WorkerStatus& before) 
   return now == nullptr || now->attempt != before.attempt || !launcher::is_running(*now);
 }
 
-void tell(const report::Status& status, const report::WorkerStatus& before) {
+// "has left h1", or what the job daemon did when it had not (ctl/lifecycle/stopping.cc).
+template <class Process>
+std::string how_it_left(const Process& before, const Events& events) {
+  const std::string start = fmt::format("{} (attempt {}) ", before.id, before.attempt);
+  const bool killed = std::ranges::any_of(events, [&](const launcher::EventView& e) {
+    return e.kind == "killed-late" && e.text.starts_with(start);
+  });
+  if (!killed) return fmt::format("{} has left {}", before.id, before.host);
+  return fmt::format("{} was killed on {}, as it had not left by the --deadline", before.id,
+                     before.host);
+}
+
+void tell(const report::Status& status, const report::WorkerStatus& before,
+          const std::string& left) {
   const report::WorkerStatus* now = find(status, before.id);
   if (now != nullptr && launcher::is_running(*now)) {
-    return fmt::print("{} has left {} and goes on on {} (attempt {})\n", before.id, before.host,
-                      now->host, now->attempt);
+    return fmt::print("{} and goes on on {} (attempt {})\n", left, now->host, now->attempt);
   }
   if (now != nullptr && state_of(*now) == ProcessState::kWaiting) {
-    return fmt::print("{} has left {}; its place is taken when a host has room\n", before.id,
-                      before.host);
+    return fmt::print("{}; its place is taken when a host has room\n", left);
   }
-  fmt::print("{} has left {}; its share is spread over the others\n", before.id, before.host);
+  fmt::print("{}; its share is spread over the others\n", left);
 }
 
 const report::ServerStatus* find_server(const report::Status& status, const std::string& id) {
@@ -88,26 +100,24 @@ Status await_server(RunningJob& job, const report::Status& before,
                 "{} says how; evict it again to try once more",
                 server.id, server.host, job.run_dir);
   }
+  const std::string left = how_it_left(server, events_of(job).value_or(Events{}));
   if (again) {
-    fmt::print("{} has left {} and is started again on {} (attempt {})\n", server.id, server.host,
-               again->host, again->attempt);
+    fmt::print("{} and is started again on {} (attempt {})\n", left, again->host, again->attempt);
   } else {
-    fmt::print("{} has left {}; {} on {} has taken over\n", server.id, server.host, other->id,
-               other->host);
+    fmt::print("{}; {} on {} has taken over\n", left, other->id, other->host);
   }
   return {};
 }
 
 Status evict(const EvictOptions& options) {
-  ANTDT_TRY(const auto deadline, schema::parse_duration(options.deadline));
+  ANTDT_TRY(const std::uint32_t deadline_ms, milliseconds_of("--deadline", options.deadline));
   ANTDT_TRY(RunningJob job, reach(options.job, options.through));
   ANTDT_TRY(const report::Status before, await_status(job));
   wire::EvictWorkers order;
   order.target = options.target;
   order.reason = options.reason;
   order.who = operator_name();
-  order.deadline_ms = static_cast<std::uint32_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(deadline).count());
+  order.deadline_ms = deadline_ms;
   ANTDT_RETURN_IF_ERROR(give(job, order));
   const auto leaving = meant(before, options.target);
   if (options.no_wait) {
@@ -125,7 +135,8 @@ Status evict(const EvictOptions& options) {
     return std::ranges::all_of(leaving, [&](const auto& w) { return has_left(status, w); }) &&
            (same_group || status.generation > before.generation) && is_settled(status);
   }));
-  for (const report::WorkerStatus& w : leaving) tell(after, w);
+  const Events events = events_of(job).value_or(Events{});
+  for (const report::WorkerStatus& w : leaving) tell(after, w, how_it_left(w, events));
   return {};
 }
 
@@ -147,7 +158,8 @@ void add_evict(CLI::App& app, int& exit_code) {
       ->type_name("TIME")
       ->capture_default_str();
   command->add_flag("--no-wait", options->no_wait, "return when the job daemon has heard it");
-  add_agent_options(*command, options->through);
+  add_agent_options(*command, options->through,
+                    help_with_job("evict from the job of another user"));
   command->callback([options, &exit_code] {
     if (const auto done = evict(*options); !done) exit_code = report(done.error());
   });

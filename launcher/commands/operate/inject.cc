@@ -11,6 +11,7 @@
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/show/runs.h"
 #include "launcher/config/job_config.h"
+#include "launcher/config/overrides.h"
 
 namespace antdt::cli {
 
@@ -23,13 +24,25 @@ struct InjectOptions {
   bool clear = false;
 };
 
+// Problems with the rule, without the table that was made of what the user wrote.
+tl::unexpected<Error> in_words_of_the_user(Error problem, const std::string& made) {
+  std::string& text = problem.message;
+  for (std::size_t at = text.find(made); at != std::string::npos; at = text.find(made, at)) {
+    text.erase(at, made.size());
+  }
+  return tl::unexpected<Error>(std::move(problem));
+}
+
 // The rule as job.json has it, checked as in job.toml.
 Result<std::string> rule_of(const std::string& run_dir, const std::vector<std::string>& keys) {
   ANTDT_TRY(launcher::JobConfig config, launcher::load_effective(run_dir));
   config.inject.clear();
   const std::string here = std::filesystem::current_path().string() + "/job.toml";
-  ANTDT_TRY(config, launcher::load_text(launcher::to_toml(config), here,
-                                        {fmt::format("inject=[{{{}}}]", fmt::join(keys, ", "))}));
+  ANTDT_TRY(const std::string table, launcher::inline_table("inject", keys));
+  const std::string added = fmt::format("inject=[{}]", table);
+  auto with_rule = launcher::load_text(launcher::to_toml(config), here, {added});
+  if (!with_rule) return in_words_of_the_user(with_rule.error(), "--set " + added + ": ");
+  config = std::move(*with_rule);
   launcher::JobConfig defaults = config;
   defaults.inject.assign(1, {});
   const auto before = nlohmann::json::parse(launcher::to_json(defaults)).at("inject").at(0);
@@ -45,9 +58,10 @@ Result<std::string> rule_of(const std::string& run_dir, const std::vector<std::s
 
 Status inject(const InjectOptions& options) {
   if (options.clear != options.keys.empty()) {
-    return fail(ErrorKind::kUsage,
-                "write what is to be injected as keys of [[inject]], such as workers='[\"w1\"]' "
-                "slowdown=3, or --clear");
+    return fail(
+        ErrorKind::kUsage,
+        "write what is to be injected as keys of [[inject]], such as workers=w1 slowdown=3, or "
+        "--clear");
   }
   ANTDT_TRY(const auto duration, schema::parse_duration(options.duration));
   ANTDT_TRY(RunningJob job, reach(options.job));

@@ -81,7 +81,7 @@ void add_resize(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"worker", "server"}))
       ->capture_default_str();
   command->add_flag("--no-wait", options->no_wait, "return when the job daemon has heard it");
-  add_agent_options(*command, options->through);
+  add_agent_options(*command, options->through, help_with_job(""));
   command->callback([options, &exit_code] {
     if (const auto done = resize(*options); !done) exit_code = report(done.error());
   });

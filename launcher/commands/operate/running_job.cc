@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <thread>
 
 #include "core/report/states.h"
+#include "core/schema/units.h"
 #include "core/wire/drill_messages.h"
 #include "core/wire/operator_messages.h"
 #include "launcher/commands/operate/elsewhere.h"
@@ -22,6 +24,14 @@ constexpr Duration kTellAfter = std::chrono::seconds(5);
 constexpr Duration kOrderPatience = std::chrono::minutes(2);
 
 }  // namespace
+
+Result<std::uint32_t> milliseconds_of(const char* option, const std::string& text) {
+  const auto duration = schema::parse_duration(text);
+  if (!duration) return fail(ErrorKind::kUsage, "{}: {}", option, duration.error().message);
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(*duration).count();
+  if (ms <= std::numeric_limits<std::uint32_t>::max()) return static_cast<std::uint32_t>(ms);
+  return fail(ErrorKind::kUsage, "{} {}: at most 49 days", option, text);
+}
 
 Result<RunningJob> reach_through(const ThroughAgent& through, const std::string& job) {
   auto context = std::make_unique<transport::Context>();
@@ -160,6 +170,15 @@ Result<report::Status> await_status(RunningJob& job) {
     return true;
   }));
   return found;
+}
+
+Result<std::vector<launcher::EventView>> events_of(RunningJob& job) {
+  ANTDT_TRY(const launcher::JobStatus answer, job.link.status(0, kAnswer));
+  std::vector<launcher::EventView> events;
+  for (const std::string& json : answer.events) {
+    ANTDT_TRY(events.emplace_back(), launcher::parse_event(json));
+  }
+  return events;
 }
 
 bool is_settled(const report::Status& s) {

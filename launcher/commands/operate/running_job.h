@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/result.h"
 #include "core/transport/socket.h"
@@ -59,6 +60,13 @@ template <class Order>
 // the job waits for. kUnreachable if the job's processes disappear, kRefused if the job ends first.
 [[nodiscard]] Status wait_until(RunningJob& job,
                                 const std::function<bool(const report::Status&)>& happened);
+
+// What has happened to the job, as far as its daemon keeps that.
+[[nodiscard]] Result<std::vector<launcher::EventView>> events_of(RunningJob& job);
+
+// A duration on the command line, such as "90s", in milliseconds. kUsage, which names the `option`,
+// for what is none or more than 49 days.
+[[nodiscard]] Result<std::uint32_t> milliseconds_of(const char* option, const std::string& text);
 
 // Whether no worker is awaited and none is about to leave, so that all that are there train.
 [[nodiscard]] bool is_settled(const report::Status& status);

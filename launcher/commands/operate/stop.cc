@@ -41,8 +41,8 @@ constexpr std::chrono::milliseconds kGraceOfAnother = std::chrono::minutes(2);
 // None: the job's own.
 Result<std::optional<std::chrono::milliseconds>> grace_of(const StopOptions& options) {
   if (options.grace.empty()) return std::nullopt;
-  ANTDT_TRY(const auto us, schema::parse_duration(options.grace));
-  return std::chrono::duration_cast<std::chrono::milliseconds>(us);
+  ANTDT_TRY(const std::uint32_t ms, milliseconds_of("--grace", options.grace));
+  return std::chrono::milliseconds(ms);
 }
 
 // Through an agent, that adds who asks.
@@ -148,7 +148,7 @@ void add_stop(CLI::App& app, int& exit_code) {
       ->type_name("TIME");
   command->add_option("--reason", options->reason, "why, for the record");
   command->add_flag("--no-wait", options->no_wait, "return when the job daemon has heard it");
-  add_agent_options(*command, options->through);
+  add_agent_options(*command, options->through, help_with_job("stop the job of another user"));
   command->callback([options, &exit_code] {
     const auto code = stop(*options);
     exit_code = code ? *code : report(code.error());

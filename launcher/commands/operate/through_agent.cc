@@ -24,12 +24,13 @@ Result<launcher::AdminLink> open_link(transport::Context& context, const Through
 
 }  // namespace
 
-void add_agent_options(CLI::App& command, ThroughAgent& through) {
-  command
-      .add_option("--agent", through.agent,
-                  "ask through this agent, where JOB is a job's id; members of antdt-admin may ask "
-                  "for the status of another user's job, stop it, and evict from it")
-      ->type_name("HOST:PORT");
+std::string help_with_job(const std::string& others) {
+  return fmt::format("ask through this agent (default port 7700), where JOB is a job's id{}{}",
+                     others.empty() ? "" : "; members of antdt-admin may ", others);
+}
+
+void add_agent_options(CLI::App& command, ThroughAgent& through, const std::string& help) {
+  command.add_option("--agent", through.agent, help)->type_name("HOST:PORT");
   command.add_option("--keys", through.keys, "with --agent: your keys, as cluster.keys")
       ->type_name("DIR")
       ->capture_default_str();

@@ -12,12 +12,16 @@
 namespace antdt::cli {
 
 struct ThroughAgent {
-  std::string agent;  // HOST:PORT; "": not through an agent
+  std::string agent;  // HOST or HOST:PORT; "": not through an agent
   std::string keys = "~/.config/antdt";
   [[nodiscard]] bool wanted() const { return !agent.empty(); }
 };
 
-void add_agent_options(CLI::App& command, ThroughAgent& through);
+// --agent, with what it does for this command, and --keys.
+void add_agent_options(CLI::App& command, ThroughAgent& through, const std::string& help);
+// The help of a command with a JOB; `others`: what members of antdt-admin may do to the job of
+// another user, "": nothing.
+[[nodiscard]] std::string help_with_job(const std::string& others);
 
 // Whether the agent has the job: its daemon is connected, or its processes run there.
 [[nodiscard]] Result<bool> is_there(const ThroughAgent& through, const std::string& job);

@@ -96,6 +96,7 @@ class Trials {
     }
     const auto tried = tell_and_try(wanted);
     if (tried) {
+      learn_model(*tried);
       m_.trials.push_back(tried->trial);
     } else {
       // The others can be compared without it.
@@ -125,12 +126,18 @@ class Trials {
     ANTDT_TRY(const Tried tried, tell_and_try({Strategy::kAllReduce, 1, 0, batch}));
     alone_.push_back(tried.trial);
     m_.alone.push_back({static_cast<double>(batch), tried.trial.step_s});
-    if (m_.model.sums.empty()) {
-      const plan::Curve rows = std::move(m_.model.rows_of_batch);
-      m_.model = tried.model;
-      m_.model.rows_of_batch = rows;
-    }
+    learn_model(tried);
     return {};
+  }
+
+  // The first checkpoint of a trial says it. On a disk that stands still a trial may end without
+  // one.
+  void learn_model(const Tried& tried) {
+    const bool told = !tried.model.sums.empty() || tried.model.table_rows > 0;
+    if (!told || !m_.model.sums.empty()) return;
+    const plan::Curve rows = std::move(m_.model.rows_of_batch);
+    m_.model = tried.model;
+    m_.model.rows_of_batch = rows;
   }
 
   Result<Tried> tell_and_try(const WantedTrial& wanted) {

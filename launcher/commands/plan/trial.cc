@@ -9,10 +9,12 @@
 #include <thread>
 
 #include "core/clock.h"
+#include "core/os/directory.h"
 #include "core/os/fs.h"
+#include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/simulate/short_run.h"
 #include "launcher/plan/domain_cost.h"
-#include "launcher/start/run_directory.h"
+#include "launcher/plan/trial_times.h"
 #include "launcher/view/summary_view.h"
 
 namespace antdt::cli {
@@ -22,7 +24,6 @@ namespace fs = std::filesystem;
 namespace plan = launcher::plan;
 
 constexpr std::chrono::milliseconds kLookAtTrialEvery{100};
-constexpr double kEnoughSeconds = 0.9;                  // of training, after the first report
 constexpr Duration kStart = std::chrono::seconds(60);   // until the first report
 constexpr Duration kLongest = std::chrono::seconds(6);  // afterwards, if steps are long
 constexpr double kBucketBytes = 1 << 20;                // as in trainer/torch/gradient_reducer.h
@@ -74,26 +75,35 @@ std::vector<std::string> settings_of(const TriedJob& job, const WantedTrial& wan
   return settings;
 }
 
-// A history that is being made cannot be read yet.
-shard_server::Series look_at(const std::string& run_dir) {
-  const auto control = launcher::read_control(run_dir);
-  const std::string history = (control ? control->state_dir : run_dir) + "/history.db";
-  std::error_code ignored;
-  if (!fs::exists(history, ignored)) return {};
-  return shard_server::read_series(history).value_or(shard_server::Series{});
-}
-
-bool enough(const shard_server::Series& series) {
-  double seconds = 0;
-  for (std::size_t i = 1; i < series.moments.size(); ++i) seconds += series.moments[i].seconds;
-  return seconds >= kEnoughSeconds;
+// What the job says of itself until it is stopped: it was seen for long enough, or it takes too
+// long.
+std::vector<report::Status> watched(Command& running, const std::string& run_dir,
+                                    const plan::Trial& trial) {
+  std::vector<report::Status> seen;
+  std::optional<RunningJob> job;
+  const SteadyClock clock;
+  MonoTime until = clock.now() + kStart;
+  while (!running.ended() && clock.now() < until && !plan::saw_enough(trial, seen)) {
+    std::this_thread::sleep_for(kLookAtTrialEvery);
+    if (!job) {
+      // At first its daemon does not run yet.
+      if (auto reached = reach(run_dir)) job.emplace(std::move(*reached));
+      continue;
+    }
+    auto status = status_of(*job);
+    if (!status || status->samples_done == 0) continue;
+    if (seen.empty()) until = clock.now() + kLongest;
+    seen.push_back(std::move(*status));
+  }
+  return seen;
 }
 
 // state.json of the only checkpoint.
 Result<plan::ModelSize> size_in(const std::string& run_dir) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(run_dir + "/checkpoints", ignored)) {
-    const auto text = read_file(entry.path().string() + "/state.json");
+  const std::string checkpoints = run_dir + "/checkpoints";
+  ANTDT_TRY(const auto names, names_in(checkpoints));
+  for (const std::string& name : names) {
+    const auto text = read_file(fmt::format("{}/{}/state.json", checkpoints, name));
     if (text) return size_of_model(*text);
   }
   return plan::ModelSize{};
@@ -108,7 +118,9 @@ std::vector<std::string> settings_of_trials(std::vector<std::string> overrides) 
                    {"control.solution=none", "control.command=[]", "control.share_steps=false",
                     "checkpoint.every=0s", "hooks.event=[]", "metrics.listen=\"\"",
                     "metrics.tensorboard=false", "job.epochs=1000000", "data.eval_paths=[]",
-                    "data.eval_labels=[]", "data.eval_records=0", "inject=[]"});
+                    "data.eval_labels=[]", "data.eval_records=0", "inject=[]",
+                    // So workers report ten times a second.
+                    "control.transient_window=400ms", "control.persistent_window=60s"});
   // These are refused under other ways than their own.
   overrides.insert(
       overrides.end(),
@@ -128,40 +140,6 @@ std::string why_impossible(const TriedJob& job, const WantedTrial& wanted) {
   const std::string first = message.substr(0, message.find('\n'));
   const std::size_t key = first.find("trainer.");
   return key == std::string::npos ? first : first.substr(key);
-}
-
-plan::Trial measured_in(const shard_server::Series& series, const WantedTrial& wanted) {
-  plan::Trial trial;
-  trial.strategy = wanted.strategy;
-  trial.workers = wanted.workers;
-  trial.servers = wanted.servers;
-  trial.batch = static_cast<double>(wanted.batch);
-  struct Sums {
-    double own_us = 0, samples = 0;
-  };
-  std::map<std::uint32_t, Sums> workers;
-  double seconds = 0, samples = 0;
-  for (std::size_t i = series.moments.size() > 1 ? 1 : 0; i < series.moments.size(); ++i) {
-    const shard_server::Moment& moment = series.moments[i];
-    seconds += moment.seconds;
-    for (const shard_server::WorkerMoment& w : moment.workers) {
-      Sums& sums = workers[w.member.worker.index];
-      sums.own_us += static_cast<double>(w.data_us + w.compute_us);
-      sums.samples += static_cast<double>(w.samples);
-      samples += static_cast<double>(w.samples);
-    }
-  }
-  if (samples == 0 || seconds == 0) return trial;
-  const double steps = samples / (trial.batch * wanted.workers);
-  trial.steps = static_cast<std::uint64_t>(steps);
-  trial.step_s = seconds / steps;
-  for (const auto& [worker, sums] : workers) {
-    if (sums.samples == 0) continue;
-    const double own_s = sums.own_us / 1e6 / sums.samples * trial.batch;
-    trial.own_s += own_s / static_cast<double>(workers.size());
-    trial.longest_own_s = std::max(trial.longest_own_s, own_s);
-  }
-  return trial;
 }
 
 std::optional<double> share_of_messages(const std::vector<report::WorkerSummary>& workers) {
@@ -218,24 +196,19 @@ Result<Tried> try_out(const TriedJob& job, const WantedTrial& wanted,
     arguments.insert(arguments.end(), {"--set", setting});
   }
   ANTDT_TRY(Command running, Command::start(std::move(arguments), output));
-  const SteadyClock clock;
-  MonoTime until = clock.now() + kStart;
-  for (bool trains = false; !running.ended() && clock.now() < until;) {
-    const shard_server::Series series = look_at(run_dir);
-    if (enough(series)) break;
-    if (!trains && !series.moments.empty()) {
-      trains = true;
-      until = clock.now() + kLongest;
-    }
-    std::this_thread::sleep_for(kLookAtTrialEvery);
-  }
+  plan::Trial trial;
+  trial.strategy = wanted.strategy;
+  trial.workers = wanted.workers;
+  trial.servers = wanted.servers;
+  trial.batch = static_cast<double>(wanted.batch);
+  const std::vector<report::Status> seen = watched(running, run_dir, trial);
   if (!running.ended()) {
     ANTDT_TRY(Command stop, Command::start({"stop", run_dir, "--reason", "tried"}, output));
     stop.await_end();
     running.await_end();
   }
   Tried tried;
-  tried.trial = measured_in(look_at(run_dir), wanted);
+  tried.trial = plan::timed(trial, seen);
   if (tried.trial.steps == 0) {
     return fail(ErrorKind::kUsage,
                 "a trial of {} trained nothing. It printed:\n{}\nSee that antdt run "

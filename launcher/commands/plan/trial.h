@@ -9,7 +9,6 @@
 #include "core/result.h"
 #include "launcher/config/job_config.h"
 #include "launcher/plan/measured.h"
-#include "shard_server/history/series.h"
 
 namespace antdt::cli {
 
@@ -53,11 +52,6 @@ struct Tried {
 // what it printed.
 [[nodiscard]] Result<Tried> try_out(const TriedJob& job, const WantedTrial& wanted,
                                     const std::string& directory);
-
-// The times of a step in what the workers reported, without the first second, in which they warm
-// up, if there are others. Pure. 0 steps: nothing was reported.
-[[nodiscard]] launcher::plan::Trial measured_in(const shard_server::Series& series,
-                                                const WantedTrial& wanted);
 
 // The sums of gradients that a step makes, from state.json of a checkpoint. Pure. The table is the
 // parameter "table".

@@ -91,7 +91,7 @@ void add_attach(CLI::App& app, int& exit_code) {
   command->add_option("JOB", options->run,
                       std::string(kJobHelp) + " (default: the newest running)");
   command->add_flag("--json", options->json, "print only JSON to standard output");
-  add_agent_options(*command, options->through);
+  add_agent_options(*command, options->through, help_with_job("watch the job of another user"));
   command->callback([options, &exit_code] {
     const auto code = attach(*options);
     exit_code = code ? *code : report(code.error());

@@ -26,14 +26,19 @@ namespace antdt::cli {
 namespace {
 
 constexpr Duration kClusterAnswers = std::chrono::seconds(3);
+// An agent says after 11 s of silence that NVML does not answer.
+constexpr Duration kFirstLooks = std::chrono::seconds(15);
+
+bool uses_gpus(const launcher::RolesSection& roles) {
+  return roles.worker.resources.gpus > 0 || roles.server.resources.gpus > 0;
+}
 
 // What this machine's private agent will report as its resources.
 launcher::HostResources this_machine(const launcher::JobConfig& config) {
   const antdtd::Capacity capacity = antdtd::probe_capacity();
   launcher::HostResources here{antdtd::host_name(), capacity.cpus, capacity.memory_bytes,
                                capacity.devices, capacity.devices};
-  const launcher::RolesSection& roles = config.roles;
-  if (roles.worker.resources.gpus == 0 && roles.server.resources.gpus == 0) return here;
+  if (!uses_gpus(config.roles)) return here;
   const auto devices = launcher::devices_of_this_machine();
   if (!devices) return here;  // the agent will say why
   here.gpus = static_cast<std::uint32_t>(devices->free);
@@ -46,7 +51,8 @@ Result<std::vector<launcher::HostResources>> find_hosts(transport::Context& cont
                                                         const launcher::JobConfig& config) {
   if (config.cluster.hosts.empty()) return std::vector{this_machine(config)};
   ANTDT_TRY(const launcher::ClusterKeys keys, launcher::load_cluster_keys(config.cluster));
-  return launcher::ask_agents(context, config.cluster, keys, kClusterAnswers);
+  const Duration for_devices = uses_gpus(config.roles) ? kFirstLooks : Duration::zero();
+  return launcher::ask_agents(context, config.cluster, keys, {kClusterAnswers, for_devices});
 }
 
 Status find_program_of(const char* role, launcher::RoleSection& section,
@@ -144,6 +150,13 @@ Status check_metrics_address(const launcher::JobConfig& config) {
   const Status free = metrics::MetricsServer::check(config.metrics.listen);
   if (free) return {};
   return fail(ErrorKind::kUsage, "metrics.listen: {}; or remove the line", free.error().message);
+}
+
+Result<std::vector<std::string>> absent_hosts(const launcher::JobConfig& config) {
+  if (config.cluster.hosts.empty()) return std::vector<std::string>{};
+  ANTDT_TRY(const launcher::ClusterKeys keys, launcher::load_cluster_keys(config.cluster));
+  transport::Context context;
+  return launcher::absent_agents(context, config.cluster, keys, kClusterAnswers);
 }
 
 Status find_own_programs(launcher::JobConfig& config) {

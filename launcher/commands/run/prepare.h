@@ -34,6 +34,9 @@ struct Prepared {
 // Whether the job daemon will be able to serve metrics where job.toml says.
 [[nodiscard]] Status check_metrics_address(const launcher::JobConfig& config);
 
+// For a run that goes on: its hosts whose agents do not answer. kUnreachable if none of them does.
+[[nodiscard]] Result<std::vector<std::string>> absent_hosts(const launcher::JobConfig& config);
+
 // Finds the full paths of the user's programs that run beside the job daemon on this machine: the
 // one that decides, and the one that is told events.
 [[nodiscard]] Status find_own_programs(launcher::JobConfig& config);

@@ -42,8 +42,10 @@ Status check_ended(const std::string& run_dir) {
   ANTDT_TRY(const report::Summary summary, launcher::read_summary(run_dir));
   if (end_of(summary) != JobEnd::kDone) return {};
   return fail(ErrorKind::kUsage,
-              "the run in {} is done: there is nothing to resume (antdt status {} shows its end)",
-              run_dir, run_dir);
+              "the run in {} is done: there is nothing to resume (antdt status {} shows its end). "
+              "To train further, begin a new run whose program loads the model of this one: antdt "
+              "model export {} or, in Python, antdt.torch.load",
+              run_dir, run_dir, run_dir);
 }
 
 // Finds a damaged journal before anything starts.
@@ -91,7 +93,14 @@ struct GoesOnFrom {
 Result<GoesOnFrom> newest_of_all(const ResumeOptions& options, const std::string& run_dir,
                                  const launcher::JobConfig& config) {
   const jobd::CheckpointStore store(run_dir, config.checkpoint.keep);
-  GoesOnFrom found{store.newest(), {}};
+  auto newest = store.newest();
+  if (!newest) {
+    return fail(newest.error().kind,
+                "{}. So it is not known whether the run has a checkpoint: mend that, and resume it "
+                "again",
+                newest.error().message);
+  }
+  GoesOnFrom found{std::move(*newest), {}};
   for (const std::string& text : found.newest.problems) fmt::print(stderr, "antdt: {}\n", text);
   if (!keeps_checkpoints(config)) return found;
   ANTDT_TRY(FetchedBack back,
@@ -100,9 +109,20 @@ Result<GoesOnFrom> newest_of_all(const ResumeOptions& options, const std::string
               std::fflush(talk(options.json));
             }));
   const bool damaged = !found.newest.problems.empty();
-  if (back.fetched) found.newest = store.newest();
+  if (back.fetched) {
+    ANTDT_TRY(found.newest, store.newest());
+  }
   if (found.newest.none() || (damaged && !back.fetched)) found.troubles = std::move(back.troubles);
   return found;
+}
+
+void tell_absent(const std::vector<std::string>& hosts) {
+  if (hosts.empty()) return;
+  fmt::print(
+      stderr,
+      "antdt: no answer from {}: the job goes on without, with fewer workers where the other "
+      "hosts have no room for all; it uses such a host as soon as antdtd runs there\n",
+      fmt::join(hosts, ", "));
 }
 
 // Prints from which checkpoint training goes on, and which newer ones cannot be read.
@@ -255,8 +275,10 @@ Result<int> resume(const ResumeOptions& options) {
   ANTDT_RETURN_IF_ERROR(check_not_elsewhere(run_dir));
   ANTDT_RETURN_IF_ERROR(options.from_checkpoint ? check_keeps_checkpoints(config)
                                                 : check_journal(run_dir, journal));
+  ANTDT_TRY(const std::vector<std::string> absent, absent_hosts(config));
   ANTDT_TRY(const Grown grown, check_data(options, run_dir, config));
   ANTDT_RETURN_IF_ERROR(check_checkpoints(options, run_dir, config));
+  tell_absent(absent);
 
   // If this process dies on the way, the run has not ended, and resuming it again in the same way
   // is correct.

@@ -92,8 +92,9 @@ void print_dry_run(const RunOptions& options, const Prepared& prepared) {
 void print_quarantined(bool json, const std::string& data_json) {
   const auto data = nlohmann::json::parse(data_json);
   if (data["quarantined"] == 0) return;
-  fmt::print(talk(json), "{} malformed rows were put aside:\n",
-             data["quarantined"].get<std::uint64_t>());
+  const auto rows = data["quarantined"].get<std::uint64_t>();
+  fmt::print(talk(json), "{} malformed row{} put aside, and no record{} of this job:\n", rows,
+             rows == 1 ? " is" : "s are", rows == 1 ? "" : "s");
   for (const auto& file : data["quarantine_files"]) {
     if (file != "") fmt::print(talk(json), "  {}\n", file.get<std::string>());
   }
@@ -167,8 +168,9 @@ Result<int> run_prepared(transport::Context& context, const Prepared& prepared, 
                                     place.launcher, prepared.config.failure.orphan_timeout}));
   print_started({job, directory.path, how.json, how.detach, place});
   if (how.detach) return 0;
+  const std::size_t shown = how.shows_output ? prepared.places.workers.size() : 0;
   return watch_run(context, {directory.path, control, prepared.config.failure.stop_grace, how.json,
-                             true, how.lent});
+                             true, how.lent, shown});
 }
 
 void add_run(CLI::App& app, int& exit_code) {

@@ -13,7 +13,8 @@ struct RunHow {
   bool json = false;
   bool detach = false;
   std::optional<launcher::LentHosts> lent = {};
-  std::string plan = {};  // JSON: why trainer.sync = "auto" became what it is; RUN/plan.json
+  bool shows_output = false;  // of the processes, while the job is watched
+  std::string plan = {};      // JSON: why trainer.sync = "auto" became what it is; RUN/plan.json
 };
 
 // Indexes the data, starts the job and, unless it is detached, watches it. Returns the exit code.

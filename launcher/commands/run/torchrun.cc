@@ -20,18 +20,18 @@ namespace {
 
 // Flags of torchrun that AntDT does not need: where workers meet, where their output goes, and how
 // often it looks at them; with and without a value.
-constexpr const char* kNotNeeded[] = {"--rdzv-backend", "--rdzv-endpoint",
-                                      "--rdzv-id",      "--rdzv-conf",
-                                      "--master-addr",  "--master-port",
-                                      "--local-addr",   "--monitor-interval",
-                                      "--start-method", "--log-dir",
-                                      "--role",         "-r,--redirects",
-                                      "-t,--tee",       "--local-ranks-filter",
-                                      "--logs-specs"};
+constexpr const char* kNotNeeded[] = {
+    "--rdzv-backend", "--rdzv-endpoint",    "--rdzv-id",    "--rdzv-conf",
+    "--master-addr",  "--master-port",      "--local-addr", "--monitor-interval",
+    "--start-method", "--log-dir",          "--role",       "--local-ranks-filter",
+    "--logs-specs",   "--signals-to-handle"};
 
 struct TorchrunOptions {
   TorchrunFlags flags;
   std::map<std::string, std::string> not_needed;
+  // torchrun's: 0, or which of the ranks' streams go to files alone, and which also there. Here all
+  // go to files, and are shown unless only the first is asked for.
+  std::string redirects = "0", tee = "0";
   std::vector<std::string> set;
   RunHow how;
   bool standalone = false;  // has no effect
@@ -60,6 +60,16 @@ Status check_places(const Prepared& prepared, std::uint32_t each_host) {
   return {};
 }
 
+// Before anything starts. Scripts of other hosts are theirs.
+Status check_script(const TorchrunFlags& flags) {
+  if (flags.module || flags.no_python || !flags.hosts.empty()) return {};
+  const std::string& script = flags.script.front();
+  std::error_code error;
+  if (std::filesystem::exists(script, error)) return {};
+  return fail(ErrorKind::kUsage, "there is no script {} in {}", script,
+              std::filesystem::current_path().string());
+}
+
 Result<int> torchrun(TorchrunOptions& options, std::vector<std::string> script) {
   options.flags.script = std::move(script);
   for (const auto& [names, value] : options.not_needed) {
@@ -69,10 +79,12 @@ Result<int> torchrun(TorchrunOptions& options, std::vector<std::string> script) 
   ANTDT_TRY(const TorchrunJob job,
             torchrun_job(options.flags, python, std::thread::hardware_concurrency()));
   for (const std::string& note : job.notes) fmt::print(stderr, "antdt torchrun: {}\n", note);
+  ANTDT_RETURN_IF_ERROR(check_script(options.flags));
   if (options.dry_run) {
     fmt::print("{}", job.job_toml);
     return 0;
   }
+  options.how.shows_output = options.redirects == "0" || options.tee != "0";
   transport::Context context;
   const std::string here = std::filesystem::current_path() / "job.toml";
   ANTDT_TRY(const Prepared prepared,
@@ -89,6 +101,9 @@ void add_torchrun(CLI::App& app, int& exit_code) {
       app.add_subcommand("torchrun", "Run a PyTorch script with torchrun's flags, and watch it");
   TorchrunFlags& flags = options->flags;
   command->prefix_command();
+  command->footer(
+      "SCRIPT [ARGUMENT ...] follows the options: a Python file, a module's name with -m, or a "
+      "program\nwith --no-python, and its arguments");
   command
       ->add_option("--nproc-per-node", flags.nproc_per_node,
                    "workers on each host: a number, \"cpu\" or \"auto\"")
@@ -112,6 +127,12 @@ void add_torchrun(CLI::App& app, int& exit_code) {
     command->add_option(names, options->not_needed[names], "accepted, and not needed")
         ->type_name("X");
   }
+  command
+      ->add_option("-r,--redirects", options->redirects,
+                   "other than 0: the ranks' output goes to RUN/logs alone, and is not shown")
+      ->type_name("X");
+  command->add_option("-t,--tee", options->tee, "other than 0: it is shown all the same")
+      ->type_name("X");
   command->add_option("--set", options->set, "KEY=VALUE of job.toml, as often as wanted")
       ->type_name("KEY=VALUE")
       ->expected(1)
@@ -123,9 +144,7 @@ void add_torchrun(CLI::App& app, int& exit_code) {
   command->add_flag("--detach", options->how.detach, "return when the job runs");
   command->add_flag("--dry-run", options->dry_run, "print the job.toml, start nothing");
   command->callback([options, command, &exit_code] {
-    std::vector<std::string> script = command->remaining();
-    if (!script.empty() && script.front() == "--") script.erase(script.begin());
-    const auto result = torchrun(*options, std::move(script));
+    const auto result = torchrun(*options, command->remaining());
     exit_code = result ? *result : report(result.error());
   });
 }

@@ -8,11 +8,12 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "launcher/config/cluster.h"
+
 namespace antdt::cli {
 namespace {
 
 constexpr std::uint32_t kMostWorkers = 100'000;
-constexpr std::string_view kAgentPort = ":7700";
 
 std::optional<std::uint32_t> number(std::string_view text) {
   std::uint32_t value = 0;
@@ -87,11 +88,9 @@ std::string list_of(const std::vector<std::string>& texts) {
   return "[" + list + "]";
 }
 
+// What is no host is reported with the other problems of the job.
 std::vector<std::string> with_ports(std::vector<std::string> hosts) {
-  for (std::string& host : hosts) {
-    const bool bracketed = host.ends_with(']');
-    if (bracketed || host.find(':') == std::string::npos) host += kAgentPort;
-  }
+  for (std::string& host : hosts) host = launcher::agent_end_point(host).value_or(host);
   return hosts;
 }
 
@@ -141,9 +140,8 @@ Result<TorchrunJob> torchrun_job(const TorchrunFlags& flags, const std::string& 
       n);
   if (!flags.not_needed.empty()) {
     job.notes.push_back(fmt::format(
-        "{} {} not needed: AntDT chooses where the workers meet, and keeps their output in the "
-        "run's "
-        "directory",
+        "{} {} not needed: AntDT chooses where the workers meet, and keeps the output of each in "
+        "RUN/logs (antdt logs RUN)",
         fmt::join(flags.not_needed, ", "), flags.not_needed.size() == 1 ? "is" : "are"));
   }
   return job;
@@ -155,7 +153,11 @@ std::vector<std::string> with_dashes(std::vector<std::string> arguments) {
   if (arguments.empty() || arguments.front() != "torchrun") return arguments;
   for (std::size_t i = 1; i < arguments.size(); ++i) {
     std::string& word = arguments[i];
-    if (!word.starts_with("-") || word == "--") break;
+    if (word == "--") {  // the script follows
+      arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i));
+      break;
+    }
+    if (!word.starts_with("-")) break;
     const std::size_t equals = std::min(word.find('='), word.size());
     std::replace(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals), '_', '-');
     const bool alone = std::ranges::find(kWithoutValue, word) != std::end(kWithoutValue);

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/os/fs.h"
 #include "launcher/commands/operate/elsewhere.h"
+#include "launcher/commands/show/run_output.h"
 #include "launcher/commands/show/runs.h"
 #include "launcher/view/live_view.h"
 #include "launcher/view/summary_view.h"
@@ -58,28 +60,30 @@ Result<int> print_summary(const std::string& run_dir, bool json) {
 
 namespace {
 
+// The output of the run's processes from now on, on whichever host they are.
+std::function<std::vector<std::string>(bool last)> output_of(const WatchRun& run) {
+  if (run.shown_processes == 0) return nullptr;
+  auto logs = RunLogs::open(run.run_dir, {}, /*follow=*/true);
+  if (!logs) {
+    fmt::print(stderr, "the output of the job's processes cannot be shown: {}\n",
+               logs.error().message);
+    return nullptr;
+  }
+  const auto kept = std::make_shared<RunLogs>(std::move(*logs));
+  const auto output = std::make_shared<RunOutput>(*kept, launcher::LogFilter{}, std::nullopt,
+                                                  run.shown_processes > 1);
+  return [kept, output](bool last) { return output->read(last); };
+}
+
 launcher::WatchOptions options_of(const WatchRun& run) {
   std::FILE* const out = talk(run.json);
-  return {run.run_dir,      run.control, run.stop_grace, out, ::isatty(::fileno(out)) == 1,
-          run.signals_stop, run.lent,    operator_name()};
+  return {
+      run.run_dir,      run.control, run.stop_grace,  out,           ::isatty(::fileno(out)) == 1,
+      run.signals_stop, run.lent,    operator_name(), output_of(run)};
 }
 
-}  // namespace
-
-Result<int> watch_run(transport::Context& context, const WatchRun& run) {
-  if (run.lent) run.lent->begun(run.control);
-  ANTDT_TRY(launcher::JobLink link, launcher::JobLink::open(context, run.control.jobd_socket));
-  const auto end = launcher::watch(std::move(link), options_of(run));
-  if (!end) {
-    if (state_elsewhere(run.run_dir) != RunState::kBrokenOff) return watch_elsewhere(run);
-    return tl::unexpected<Error>(end.error());
-  }
-  if (end->signal != 0) return 128 + end->signal;
-  launcher::finish_agent(run.control);
-  return print_summary(run.run_dir, run.json);
-}
-
-Result<int> watch_elsewhere(const WatchRun& run) {
+// With the same `options` throughout, so that no line of the processes is shown twice.
+Result<int> watch_elsewhere(const WatchRun& run, const launcher::WatchOptions& options) {
   const SteadyClock clock;
   MonoTime seen = clock.now();
   for (;;) {
@@ -95,10 +99,28 @@ Result<int> watch_elsewhere(const WatchRun& run) {
     fmt::print(talk(run.json), "the job goes on elsewhere; the agent at {} leads to it\n",
                job->through.agent);
     std::fflush(talk(run.json));
-    ANTDT_TRY(const launcher::WatchEnd end, launcher::watch(std::move(job->link), options_of(run)));
+    ANTDT_TRY(const launcher::WatchEnd end, launcher::watch(std::move(job->link), options));
     if (end.signal != 0) return 128 + end.signal;
     if (end.has_heard) seen = clock.now();
   }
 }
+
+}  // namespace
+
+Result<int> watch_run(transport::Context& context, const WatchRun& run) {
+  if (run.lent) run.lent->begun(run.control);
+  ANTDT_TRY(launcher::JobLink link, launcher::JobLink::open(context, run.control.jobd_socket));
+  const launcher::WatchOptions options = options_of(run);
+  const auto end = launcher::watch(std::move(link), options);
+  if (!end) {
+    if (state_elsewhere(run.run_dir) != RunState::kBrokenOff) return watch_elsewhere(run, options);
+    return tl::unexpected<Error>(end.error());
+  }
+  if (end->signal != 0) return 128 + end->signal;
+  launcher::finish_agent(run.control);
+  return print_summary(run.run_dir, run.json);
+}
+
+Result<int> watch_elsewhere(const WatchRun& run) { return watch_elsewhere(run, options_of(run)); }
 
 }  // namespace antdt::cli

@@ -21,6 +21,8 @@ struct WatchRun {
   bool json = false;         // standard output is for the summary, as JSON
   bool signals_stop = true;  // false: a signal only ends the watching, not the job
   std::optional<launcher::LentHosts> lent = {};
+  // How many processes' output is shown, too; 0: it is not.
+  std::size_t shown_processes = 0;
 };
 
 // The stream for progress and remarks.

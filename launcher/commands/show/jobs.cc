@@ -25,12 +25,14 @@ struct Row {
   std::uint64_t workers = 0;  // workers that run
   std::uint64_t samples_done = 0;
   std::uint64_t samples_total = 0;
+  std::string paused;  // why, and what ends it; empty: it is not paused
 };
 
 void fill(Row& row, const report::Status& status) {
   row.state = status.state;
   row.samples_done = status.samples_done;
   row.samples_total = status.samples_total;
+  if (status.paused) row.paused = launcher::paused_line(status);
   row.workers =
       static_cast<std::uint64_t>(std::ranges::count_if(status.workers, launcher::is_running));
 }
@@ -80,6 +82,7 @@ void print_json(const std::vector<Row>& rows) {
     out.push_back({{"job", row.run.job},
                    {"state", row.state},
                    {"running", row.run.state == RunState::kRunning},
+                   {"paused", !row.paused.empty()},
                    {"workers", row.workers},
                    {"samples_done", row.samples_done},
                    {"samples_total", row.samples_total},
@@ -108,12 +111,15 @@ Status print_jobs(bool json) {
   }
   std::vector<std::vector<std::string>> cells;
   for (const Row& row : rows) {
-    cells.push_back(
-        {row.run.job, row.state, std::to_string(row.workers), percent(row), row.run.run_dir});
+    cells.push_back({row.run.job, row.paused.empty() ? row.state : "paused",
+                     std::to_string(row.workers), percent(row), row.run.run_dir});
   }
   for (const std::string& line :
        launcher::text_table({"job", "state", "workers#", "done#", "directory"}, cells)) {
     fmt::print("{}\n", line);
+  }
+  for (const Row& row : rows) {
+    if (!row.paused.empty()) fmt::print("{} is {}\n", row.run.job, row.paused);
   }
   return {};
 }
@@ -126,7 +132,9 @@ void add_jobs(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("jobs", "List the runs that can be found");
   command->add_flag("--json", options->json, "print JSON");
-  add_agent_options(*command, options->through);
+  add_agent_options(*command, options->through,
+                    "list the jobs that this agent (default port 7700) knows: those of all users "
+                    "for members of antdt-admin, else your own");
   command->callback([options, &exit_code] {
     const Status done = options->through.wanted() ? print_jobs_of(options->through, options->json)
                                                   : print_jobs(options->json);

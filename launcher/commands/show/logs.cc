@@ -3,8 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
-#include <list>
 #include <memory>
 #include <set>
 #include <thread>
@@ -12,11 +10,8 @@
 #include "core/os/fs.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/operate/elsewhere.h"
-#include "launcher/commands/operate/running_job.h"
-#include "launcher/commands/show/host_logs.h"
+#include "launcher/commands/show/run_output.h"
 #include "launcher/commands/show/runs.h"
-#include "launcher/view/summary_view.h"
-#include "launcher/view/worker_logs.h"
 
 namespace antdt::cli {
 
@@ -39,21 +34,6 @@ constexpr Duration kPoll = std::chrono::milliseconds(200);
 // how many existing lines are shown by default when following
 constexpr std::size_t kFollowedLines = 10;
 
-// The processes according to the job daemon, or to the summary.
-struct Processes {
-  std::vector<report::WorkerStatus> workers;
-  std::vector<report::ServerStatus> servers;
-};
-Result<Processes> processes_of(const std::string& run_dir) {
-  if (present_state(run_dir) == RunState::kRunning) {
-    ANTDT_TRY(RunningJob job, reach(run_dir));
-    ANTDT_TRY(report::Status status, status_of(job));
-    return Processes{std::move(status.workers), std::move(status.servers)};
-  }
-  ANTDT_TRY(report::Summary summary, launcher::read_summary(run_dir));
-  return Processes{launcher::workers_of(summary), std::move(summary.servers)};
-}
-
 Result<launcher::LogFilter> filter_of(const LogsOptions& options, const std::string& run_dir) {
   launcher::LogFilter filter;
   if (options.out != options.err) filter = {{}, {}, options.out, options.err};
@@ -75,161 +55,47 @@ Result<launcher::LogFilter> filter_of(const LogsOptions& options, const std::str
   return filter;
 }
 
-// Where the output of a requested worker or server must be.
-struct Expected {
-  WorkerId worker;
-  Attempt attempt;
-  std::string host;
-};
-
-// For all processes that run, or ran last; empty if nobody knows them.
-std::optional<std::vector<Expected>> expected_of(const launcher::LogFilter& filter,
-                                                 const std::string& run_dir) {
-  const auto processes = processes_of(run_dir);
-  if (!processes) return std::nullopt;
-  std::vector<Expected> expected;
-  const auto add = [&](const auto& process) {
-    const auto id = parse_worker_id(process.id);
-    if (!id || process.pid == 0 || (filter.worker && *filter.worker != *id)) return;
-    const Attempt attempt{static_cast<std::uint32_t>(process.attempt)};
-    if (filter.attempt.value_or(attempt) == attempt) {
-      expected.push_back({*id, attempt, process.host});
-    }
-  };
-  std::ranges::for_each(processes->workers, add);
-  std::ranges::for_each(processes->servers, add);
-  return expected;
-}
-
-bool is_among(const std::vector<WorkerLog>& logs, WorkerId worker, Attempt attempt) {
-  return std::ranges::any_of(
-      logs, [&](const WorkerLog& log) { return log.worker == worker && log.attempt == attempt; });
-}
-
-// The logs of this host, and of other hosts if some logs are not here.
-class Logs {
- public:
-  [[nodiscard]] static Result<Logs> open(const std::string& run_dir,
-                                         const launcher::LogFilter& filter, bool follow) {
-    Logs logs(run_dir);
-    const auto here = launcher::find_logs(run_dir);
-    const auto expected = expected_of(filter, run_dir);
-    const bool all_here = expected && !launcher::select(here, filter).empty() &&
-                          std::ranges::all_of(*expected, [&](const Expected& e) {
-                            return is_among(here, e.worker, e.attempt);
-                          });
-    if (expected) logs.expected_ = *expected;
-    if (all_here && !follow) return logs;
-    ANTDT_TRY(logs.hosts_, HostLogs::of_run(run_dir));
-    if (logs.hosts_->none()) logs.hosts_.reset();
-    return logs;
-  }
-
-  // Hosts are asked seldom, so new logs on them are found with a delay.
-  [[nodiscard]] std::vector<WorkerLog> find() {
-    std::vector<WorkerLog> all = launcher::find_logs(run_dir_);
-    const MonoTime now = clock_.now();
-    if (hosts_ && now - asked_ >= kAskHosts) {
-      asked_ = now;
-      elsewhere_ = hosts_->find();
-    }
-    for (const WorkerLog& log : elsewhere_) {
-      const bool known = std::ranges::any_of(all, [&](const WorkerLog& other) {
-        return other.worker == log.worker && other.attempt == log.attempt && other.err == log.err;
-      });
-      if (!known) all.push_back(log);
-    }
-    return all;
-  }
-
-  [[nodiscard]] std::function<std::vector<std::string>(bool last)> reader(
-      const WorkerLog& log, std::optional<std::size_t> lines) {
-    if (log.host.empty()) {
-      const auto here = std::make_shared<launcher::LogReader>(log.path, lines);
-      return [here](bool last) { return here->read(last); };
-    }
-    const auto there = std::make_shared<HostLogReader>(*hosts_, log, lines);
-    return [there](bool last) { return there->read(last); };
-  }
-
-  // One sentence, with the reason, for each requested log that cannot be read.
-  [[nodiscard]] std::vector<std::string> missing(const std::vector<WorkerLog>& found) const {
-    std::vector<std::string> lines;
-    for (const Expected& e : expected_) {
-      if (is_among(found, e.worker, e.attempt)) continue;
-      lines.push_back(fmt::format("the output of {} is on {}: {}/logs/{}.{}.out and .err", e.worker,
-                                  e.host, run_dir_, e.worker, e.attempt));
-    }
-    if (!hosts_ || (lines.empty() && !found.empty())) return lines;
-    for (const auto& [host, trouble] : hosts_->troubles()) {
-      lines.push_back(fmt::format("{}/logs on {} cannot be read: {}", run_dir_, host, trouble));
-    }
-    return lines;
-  }
-
- private:
-  explicit Logs(std::string run_dir) : run_dir_(std::move(run_dir)) {}
-  static constexpr Duration kAskHosts = std::chrono::seconds(1);
-
-  std::string run_dir_;
-  std::vector<Expected> expected_;
-  std::unique_ptr<HostLogs> hosts_;  // null: all logs are on this host
-  SteadyClock clock_;
-  MonoTime asked_{};
-  std::vector<WorkerLog> elsewhere_;
-};
-
-class Printer {
- public:
-  Printer(Logs& logs, launcher::LogFilter filter, std::optional<std::size_t> lines)
-      : logs_(logs), filter_(std::move(filter)), lines_(lines) {}
-
-  // Logs that did not exist at the last call are read from their beginning.
-  void find_new() {
-    for (const WorkerLog& log : launcher::select(logs_.find(), filter_)) {
-      if (!known_.insert({log.host, log.path}).second) continue;
-      open_.push_back({log, logs_.reader(log, first_ ? lines_ : std::nullopt)});
-      workers_.insert(log.worker);
-    }
-    first_ = false;
-  }
-
-  void print(bool last) {
-    for (Open& open : open_) {
-      const std::string prefix =
-          workers_.size() > 1 ? fmt::format("{}: ", open.log.worker) : std::string();
-      for (const std::string& line : open.read(last)) fmt::print("{}{}\n", prefix, line);
-    }
-    std::fflush(stdout);
-  }
-
- private:
-  struct Open {
-    WorkerLog log;
-    std::function<std::vector<std::string>(bool last)> read;
-  };
-  Logs& logs_;
-  launcher::LogFilter filter_;
-  std::optional<std::size_t> lines_;
-  bool first_ = true;
-  std::set<std::pair<std::string, std::string>> known_;  // host and path
-  std::set<WorkerId> workers_;
-  std::list<Open> open_;
-};
-
+// Refuses what no process of the run can have written.
 Status check_there(const launcher::LogFilter& filter, const std::string& run_dir,
-                   const std::vector<WorkerLog>& all) {
-  if (!launcher::select(all, filter).empty()) return {};
-  std::set<std::string> names;
-  for (const WorkerLog& log : all) names.insert(fmt::format("{}.{}", log.worker, log.attempt));
+                   const RunLogs& logs, const std::vector<WorkerLog>& all) {
+  std::set<WorkerId> workers;
+  std::set<std::string> attempts;
+  for (const WorkerLog& log : all) {
+    workers.insert(log.worker);
+    attempts.insert(fmt::format("{}.{}", log.worker, log.attempt));
+  }
+  for (const LoggingProcess& process : logs.processes()) {
+    workers.insert(process.worker);
+    if (process.started) attempts.insert(fmt::format("{}.{}", process.worker, process.attempt));
+  }
+  if (filter.worker && !workers.contains(*filter.worker)) {
+    return fail(ErrorKind::kUsage, "{} has no worker or server {}; it has {}", run_dir,
+                *filter.worker,
+                workers.empty() ? "none" : fmt::format("{}", fmt::join(workers, ", ")));
+  }
+  const bool was_there = std::ranges::any_of(
+      logs.processes(), [&](const LoggingProcess& p) { return is_asked_for(p, filter); });
+  if (!filter.attempt || was_there || !launcher::select(all, filter).empty()) return {};
   return fail(ErrorKind::kUsage, "{}/logs has no such output; there is that of {} (WORKER.ATTEMPT)",
-              run_dir, names.empty() ? "nobody" : fmt::format("{}", fmt::join(names, ", ")));
+              run_dir, attempts.empty() ? "nobody" : fmt::format("{}", fmt::join(attempts, ", ")));
 }
 
-void follow(const std::string& run_dir, Printer& printer) {
+// Says which of those whose output was asked for wrote nothing, so that nobody looks for it.
+void tell_silent(const std::vector<LoggingProcess>& silent) {
+  std::vector<std::string> names;
+  for (const LoggingProcess& p : silent) names.push_back(fmt::format("{}.{}", p.worker, p.attempt));
+  if (names.empty()) return;
+  fmt::print(stderr, "nothing was written by {} (WORKER.ATTEMPT)\n", fmt::join(names, ", "));
+}
+
+void print(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+void follow(const std::string& run_dir, RunOutput& output) {
   while (state_of(run_dir) == RunState::kRunning) {
-    printer.find_new();
-    printer.print(false);
+    print(output.read(false));
     std::this_thread::sleep_for(kPoll);
   }
 }
@@ -238,16 +104,18 @@ void follow(const std::string& run_dir, Printer& printer) {
 Status logs(const LogsOptions& options) {
   ANTDT_TRY(const std::string run_dir, find_job(options.job));
   ANTDT_TRY(const launcher::LogFilter filter, filter_of(options, run_dir));
-  ANTDT_TRY(Logs logs, Logs::open(run_dir, filter, options.follow));
+  ANTDT_TRY(RunLogs logs, RunLogs::open(run_dir, filter, options.follow));
   const auto all = logs.find();
   const auto missing = logs.missing(all);
   for (const std::string& line : missing) fmt::print(stderr, "{}\n", line);
-  if (!options.follow && missing.empty()) ANTDT_RETURN_IF_ERROR(check_there(filter, run_dir, all));
-  Printer printer(logs, filter,
-                  options.follow ? options.lines.value_or(kFollowedLines) : options.lines);
-  if (options.follow) follow(run_dir, printer);
-  printer.find_new();
-  printer.print(true);
+  if (!options.follow && missing.empty()) {
+    ANTDT_RETURN_IF_ERROR(check_there(filter, run_dir, logs, all));
+    tell_silent(logs.without_files(all));
+  }
+  RunOutput output(logs, filter,
+                   options.follow ? options.lines.value_or(kFollowedLines) : options.lines);
+  if (options.follow) follow(run_dir, output);
+  print(output.read(true));
   if (options.follow || missing.empty()) return {};
   return fail(ErrorKind::kUnreachable, "not all that was asked for could be read");
 }

@@ -129,7 +129,8 @@ void add_status(CLI::App& app, int& exit_code) {
                       std::string(kJobHelp) + " (default: the newest running)");
   command->add_flag("--json", options->json, "print JSON");
   command->add_flag("--watch", options->watch, "again each second, until the run ends");
-  add_agent_options(*command, options->through);
+  add_agent_options(*command, options->through,
+                    help_with_job("ask for that of another user's job"));
   command->callback([options, &exit_code] {
     if (const auto done = print_status(*options); !done) exit_code = report(done.error());
   });

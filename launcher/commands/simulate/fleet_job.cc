@@ -52,6 +52,16 @@ Status can_be_played(const launcher::JobConfig& config) {
   return {};
 }
 
+Status can_decide(const std::string& solution) {
+  if (solution == "command") {
+    return fail(ErrorKind::kUsage,
+                "a program of your own (solution = \"command\") is not asked in virtual time: "
+                "name another solution with --solution");
+  }
+  ANTDT_TRY([[maybe_unused]] const auto made, ctl::make_solution(solution));
+  return {};
+}
+
 bool in_collective(const launcher::JobConfig& config) {
   const auto sync = by_name<SyncStrategy>(config.trainer.sync);
   return sync && antdt::in_collective(*sync);
@@ -59,11 +69,7 @@ bool in_collective(const launcher::JobConfig& config) {
 
 Result<PlayedJob> play(const FleetJob& job, const fleet::Speeds& speeds,
                        const std::string& solution) {
-  if (solution == "command") {
-    return fail(ErrorKind::kUsage,
-                "a program of your own (solution = \"command\") is not asked in virtual time: "
-                "name another solution with --solution");
-  }
+  ANTDT_RETURN_IF_ERROR(can_decide(solution));
   fleet::Setup setup;
   jobd::DataFound data;
   data.train_records = job.train_records;  // evaluation is not simulated

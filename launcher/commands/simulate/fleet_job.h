@@ -25,6 +25,9 @@ struct FleetJob {
 // Only jobs with a program that speaks the antdt protocol can be simulated.
 [[nodiscard]] Status can_be_played(const launcher::JobConfig& config);
 
+// Whether virtual time has a solution of this name.
+[[nodiscard]] Status can_decide(const std::string& solution);
+
 // Whether its workers are members of a collective.
 [[nodiscard]] bool in_collective(const launcher::JobConfig& config);
 

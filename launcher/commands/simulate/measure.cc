@@ -9,6 +9,7 @@
 #include "core/schema/units.h"
 #include "launcher/commands/simulate/short_run.h"
 #include "launcher/start/run_directory.h"
+#include "launcher/view/summary_view.h"
 #include "shard_server/history/series.h"
 #include "sim/fleet/steadiness.h"
 
@@ -31,6 +32,21 @@ fleet::Steadiness look_at(const std::string& run_dir, std::uint32_t workers) {
   if (!fs::exists(history, ignored)) return {};
   const auto series = shard_server::read_series(history);
   return series ? fleet::steadiness_of(*series, workers) : fleet::Steadiness{};
+}
+
+// What is said of a measurement, and what to do if it was too short.
+std::string how_measured(const fleet::Steadiness& found, double seconds, bool job_ended) {
+  if (found.enough()) return fmt::format("measured for {:.0f} s", seconds);
+  const std::string known =
+      found.error < 1 ? fmt::format("the speed of {} is known to within {:.0f} % only",
+                                    found.worker, 100 * found.error)
+                      : fmt::format("too little is known of the speed of {}", found.worker);
+  return fmt::format(
+      "measured for {:.0f} s: {}{}", seconds, known,
+      job_ended ? ", and the job has ended by itself; if that is too little, run it with more "
+                  "epochs, and name the run with --from (--set job.epochs=N simulates N epochs)"
+                : "; let the job train longer with --measure, or run it and name the run with "
+                  "--from");
 }
 
 }  // namespace
@@ -61,10 +77,17 @@ Result<RecordedRun> measure(const Measuring& what) {
     std::this_thread::sleep_for(kMeasureEvery);
     found = look_at(run_dir, config.roles.worker.count);
   }
-  if (!job.ended()) {
+  const bool by_itself = job.ended();
+  if (!by_itself) {
     ANTDT_TRY(Command stop, Command::start({"stop", run_dir, "--reason", "measured"}, output));
     stop.await_end();
     job.await_end();
+  }
+  const auto summary = launcher::read_summary(run_dir);
+  if (by_itself && !(summary && summary->exit.code == 0)) {
+    return fail(ErrorKind::kUsage,
+                "{} could not be measured, because it does not train. antdt run printed:\n{}",
+                what.job, end_of_output(output));
   }
   found = look_at(run_dir, config.roles.worker.count);
   const std::string shares = config.control.share_steps ? "true" : "false";
@@ -77,14 +100,7 @@ Result<RecordedRun> measure(const Measuring& what) {
                 "--from",
                 what.job, run.error().message, end_of_output(output));
   }
-  if (found.enough()) {
-    fmt::print(stderr, "measured for {:.0f} s\n", run->speeds.seconds());
-  } else {
-    fmt::print(stderr,
-               "measured for {:.0f} s only: the speed of {} is known to {:.0f} %; let the job "
-               "train longer with --measure, or run it and name the run with --from\n",
-               run->speeds.seconds(), found.worker, 100 * found.error);
-  }
+  fmt::print(stderr, "{}\n", how_measured(found, run->speeds.seconds(), by_itself));
   return run;
 }
 

@@ -33,15 +33,26 @@ bool is_emulated(const launcher::JobConfig& config) {
   return config.trainer.model == "emulated" && config.data.format == "index";
 }
 
+// Those of the command; else the job's own.
+std::vector<std::string> solutions_of(const SimulateOptions& options,
+                                      const launcher::JobConfig& config) {
+  if (!options.solutions.empty()) return options.solutions;
+  return {config.control.solution};
+}
+
+Result<std::chrono::microseconds> time_of(const char* option, const std::string& text) {
+  auto time = schema::parse_duration(text);
+  if (time) return time;
+  return fail(time.error().kind, "{} {}: {}", option, text, time.error().message);
+}
+
 Result<std::vector<fleet::Comparison>> play_solutions(FleetJob job, const fleet::Speeds& speeds,
                                                       const SimulateOptions& options) {
   if (options.seed != 0) job.config.job.seed = options.seed;
   if (!options.at_most.empty()) {
-    ANTDT_TRY(job.limit, schema::parse_duration(options.at_most));
+    ANTDT_TRY(job.limit, time_of("--at-most", options.at_most));
   }
-  std::vector<std::string> solutions = options.solutions;
-  if (solutions.empty()) solutions = {job.config.control.solution};
-  return play_each(job, speeds, solutions);
+  return play_each(job, speeds, solutions_of(options, job.config));
 }
 
 // At the speeds of the job file.
@@ -95,7 +106,12 @@ Result<std::vector<fleet::Comparison>> play_what_is_wanted(const SimulateOptions
   ANTDT_TRY(launcher::JobConfig config, launcher::load(options.job, options.set));
   ANTDT_RETURN_IF_ERROR(can_be_played(config));
   if (is_emulated(config)) return play_emulated(options, std::move(config));
-  ANTDT_TRY(const auto at_most, schema::parse_duration(options.measure));
+  // Before the minutes of measuring.
+  ANTDT_TRY(const auto at_most, time_of("--measure", options.measure));
+  if (!options.at_most.empty()) ANTDT_RETURN_IF_ERROR(time_of("--at-most", options.at_most));
+  for (const std::string& solution : solutions_of(options, config)) {
+    ANTDT_RETURN_IF_ERROR(can_decide(solution));
+  }
   ANTDT_TRY(const RecordedRun run, measure({options.job, options.set, at_most}));
   return play_recorded(options, run);
 }

@@ -14,13 +14,18 @@ directories the time of change. Processes that come while it is built wait for t
 """
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
+import functools
 import hashlib
 import json
 import mmap
 import os
+import shutil
+import stat
 import struct
+import sys
 import tempfile
 from array import array
 from dataclasses import dataclass
@@ -28,6 +33,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 _MAGIC = b"ANTDTPY1"
 _SAMPLE = 65536
+_SHARED = "/tmp"  # where everybody writes
 _HASH_BYTES = 16
 
 
@@ -41,7 +47,36 @@ def cache_folder() -> str:
                         (os.environ.get("HOME", ""), ".cache/antdt/index")):
         if base.startswith("/"):
             return os.path.join(base, below)
-    return f"/tmp/antdt-index-{os.getuid()}"
+    return _private_folder(f"{_SHARED}/antdt-index-{os.getuid()}")
+
+
+def _private_folder(path: str) -> str:
+    """`path`, in a directory where everybody writes, if nobody else can have put anything there; else a
+    folder of this process, which ends with it: so the index is built, and not kept."""
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        pass
+    except OSError:
+        return _folder_of_this_process()
+    info = os.lstat(path)
+    if stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid() and not info.st_mode & 0o022:
+        return path
+    print(f"antdt: {path} is not a directory that only this user writes to, so that the index is not kept. "
+          f"Remove it, or set HOME or XDG_CACHE_HOME", file=sys.stderr, flush=True)
+    return _folder_of_this_process()
+
+
+@functools.lru_cache(maxsize=None)
+def _folder_of_this_process() -> str:
+    folder = tempfile.mkdtemp(prefix="antdt-index-")
+    atexit.register(_remove, folder, os.getpid())
+    return folder
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:  # not in one that it forked
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _digest(*parts: bytes) -> "hashlib._Hash":

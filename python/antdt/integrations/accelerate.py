@@ -11,6 +11,7 @@
              accelerator.backward(loss(net(x), y))      # a mean over the batch
              opt.step()
              sched.step()
+     accelerator.end_training()                         # where job.toml has more epochs than the loop
 
 The loader gives this member's micro-batches. The optimizer's step is taken when all of a step's
 micro-batches are computed, by all members, and the schedules are advanced with it: `opt.step()`,
@@ -34,6 +35,8 @@ _FOR_EVER = 1_000_000  # epochs outside a job, where the program's own loop ends
 _REFUSED = {
     "gather": "the job adds up metrics: accelerator.evaluate(loader, metric)",
     "gather_for_metrics": "the job adds up metrics: accelerator.evaluate(loader, metric)",
+    "sync_gradients": "a step is complete when all members' micro-batches are: leave the condition out, and "
+                      "clip by Accelerator(max_grad_norm=…)",
     "reduce": "members have unlike numbers of micro-batches, so that they do not meet there",
     "wait_for_everyone": "members have unlike numbers of micro-batches, so that they do not meet there",
     "save_state": "the job writes checkpoints ([checkpoint] in job.toml), and antdt.torch.load reads them",
@@ -105,6 +108,11 @@ class Accelerator:
                                "call, since a job begins with all of them; a loader to evaluate on is "
                                "given to accelerator.evaluate as it is")
         sorted_out = [(self._kind_of(thing), thing) for thing in things]
+        if sum(k == "loader" for k, _ in sorted_out) > 1:
+            raise TypeError("accelerator.prepare: one loader, to train on. A loader to evaluate on is not "
+                            "prepared: give it as it is to accelerator.evaluate(loader, metric), which goes "
+                            "over all of its records, on all members, where [data] eval_records in job.toml "
+                            "says how many there are")
         for kind in ("model", "optimizer", "loader"):
             if sum(k == kind for k, _ in sorted_out) != 1:
                 raise TypeError(f"accelerator.prepare: one {kind}, and this has "
@@ -115,13 +123,15 @@ class Accelerator:
         self._optimizer = given["optimizer"]
         self._schedules = [thing for kind, thing in sorted_out if kind == "schedule"]
         loader = given["loader"]
+        batches = loader_of(loader)
         self._job = adt.init(epochs=_FOR_EVER, batch_size=loader.batch_size, seed=self._seed,
                              shuffle=is_shuffled(loader),
                              device=self._device)
         self._job.ddp(given["model"])
         self._job.state(model=given["model"], opt=self._optimizer,
                         **{f"sched{i}": s for i, s in enumerate(self._schedules)})
-        made = [self._prepared(kind, thing) for kind, thing in sorted_out]
+        made = [_Batches(self, batches) if kind == "loader" else self._prepared(kind, thing)
+                for kind, thing in sorted_out]
         return made[0] if len(made) == 1 else tuple(made)
 
     @staticmethod
@@ -137,9 +147,8 @@ class Accelerator:
         raise TypeError(f"accelerator.prepare: a {type(thing).__name__} is no model, optimizer, "
                         f"DataLoader or schedule")
 
-    def _prepared(self, kind: str, thing: Any) -> Any:
-        if kind == "loader":
-            return _Batches(self, loader_of(thing))
+    @staticmethod
+    def _prepared(kind: str, thing: Any) -> Any:
         return _Told(thing) if kind in ("optimizer", "schedule") else thing
 
     # ------------------------------------------------------------------- the loop
@@ -210,6 +219,9 @@ class Accelerator:
 
     @property
     def is_main_process(self) -> bool:
+        """Rank 0; before the first epoch, when there are no ranks in a job, the worker w0."""
+        if self._epochs is None:
+            return self._the_job().worker == "w0"
         return self.process_index == 0
 
     is_local_main_process = is_main_process
@@ -222,4 +234,10 @@ class Accelerator:
         return model
 
     def end_training(self) -> None:
-        """Nothing is left to do."""
+        """The program needs no more epochs: a job that has some left is done with what is trained."""
+        if self._batch is not None:
+            raise RuntimeError("accelerator.end_training: the loop over the prepared loader was left amid a "
+                               "step of all members; leave it at its end, and end the training then")
+        if self._job is not None and self._epochs is not None:
+            self._job.end_training("the program called accelerator.end_training()")
+            next(self._epochs, None)

@@ -19,6 +19,7 @@ import torch
 from torch.utils.data import DataLoader
 
 import antdt.torch as adt
+from antdt.integrations._ends import end_if
 from antdt.integrations._loaders import is_shuffled, loader_of
 
 
@@ -50,12 +51,15 @@ def _schedule_of(given: Any) -> Tuple[Any, bool]:
 def fit(module: Any, loader: DataLoader, *, max_epochs: int = 1,
         gradient_clip_val: Optional[float] = None,
         validation: Optional[DataLoader] = None,
-        metric: Optional[Callable[[adt.MicroBatch], adt.Sums]] = None) -> List[adt.Evaluated]:
+        metric: Optional[Callable[[adt.MicroBatch], adt.Sums]] = None,
+        until: Optional[Callable[[List[adt.Evaluated]], Optional[str]]] = None) -> List[adt.Evaluated]:
     """Trains `module`, whose training_step gives the mean loss over the records of its batch.
 
     max_epochs          outside a job; in one, job.toml says how many
     gradient_clip_val   the greatest norm of all gradients
     validation, metric  of job.evaluate, where the job evaluates (data.eval_records)
+    until               is asked after each epoch, with what the evaluations found so far: why the training
+                        ends now, or None. It is what EarlyStopping would do
 
     What the evaluations found, in their order.
     """
@@ -86,6 +90,7 @@ def fit(module: Any, loader: DataLoader, *, max_epochs: int = 1,
         # Behind the evaluation, in which members may come that do this, too.
         for schedule in (s for s, by_step in schedules if not by_step):
             schedule.step()
+        end_if(job, until, found)
     return found
 
 

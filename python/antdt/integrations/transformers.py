@@ -17,6 +17,7 @@ from typing import Any, Callable, List, Optional
 from torch.utils.data import RandomSampler, SequentialSampler
 
 import antdt.torch as adt
+from antdt.integrations._ends import end_if
 
 _REFUSED = {
     "fp16": "use bf16, or the loop of antdt.torch, whose steps take a GradScaler",
@@ -82,11 +83,14 @@ def _backward(trainer: Any, step: adt.Step, mb: adt.MicroBatch) -> None:
 
 
 def train(trainer: Any, *, validation: Optional[Any] = None,
-          metric: Optional[Callable[[adt.MicroBatch], adt.Sums]] = None) -> List[adt.Evaluated]:
+          metric: Optional[Callable[[adt.MicroBatch], adt.Sums]] = None,
+          until: Optional[Callable[[List[adt.Evaluated]], Optional[str]]] = None) -> List[adt.Evaluated]:
     """Trains what the Trainer was made with; `num_train_epochs` and the batch size count outside a job.
 
     validation, metric  a dataset and the metric of job.evaluate, where the job evaluates
                         (data.eval_records)
+    until               is asked after each epoch, with what the evaluations found so far: why the training
+                        ends now, or None
 
     What the evaluations found, in their order.
     """
@@ -119,4 +123,5 @@ def train(trainer: Any, *, validation: Optional[Any] = None,
             model.eval()
             evaluated = job.evaluate(rest, metric)
             found += [evaluated] if evaluated is not None else []
+        end_if(job, until, found)
     return found

@@ -16,6 +16,7 @@ Outside a job the same program is a world of one.
 """
 from __future__ import annotations
 
+import numbers
 from typing import Optional
 
 from antdt._abi import Error
@@ -50,6 +51,13 @@ def init(*, epochs: int = 1, batch_size: int = 32, accumulation: int = 1, seed: 
       read_ahead       records that a Loader's processes can know of beforehand (0: those of three
                        micro-batches)
     """
+    for name, value, least in (("epochs", epochs, 1), ("batch_size", batch_size, 1),
+                               ("accumulation", accumulation, 1), ("seed", seed, 0),
+                               ("max_micro_batch", max_micro_batch, 0), ("read_ahead", read_ahead, 0)):
+        if not isinstance(value, numbers.Integral):
+            raise TypeError(f"adt.init({name}={value!r}): a whole number, not a {type(value).__name__}")
+        if value < least:
+            raise ValueError(f"adt.init({name}={value}): {least} or more")
     return Job(Options(epochs=epochs, micro_batch=batch_size, accumulation=accumulation, seed=seed,
                        shuffle=shuffle, fingerprint=fingerprint, device=device,
                        max_micro_batch=max_micro_batch, read_ahead=read_ahead))

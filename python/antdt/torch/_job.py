@@ -22,11 +22,11 @@ from antdt._abi import Error
 from antdt._member import Evaluation, Member, Options, Order
 from antdt.torch._batch import MicroBatch
 from antdt.torch._bodies import Bodies
-from antdt.torch._buffers import Buffers
+from antdt.torch._checks import Checks
 from antdt.torch._evaluation import Metric, evaluate_alone
-from antdt.torch._gradients import Gradients
 from antdt.torch._loader import Loader
 from antdt.torch._metrics import Evaluated, Sums
+from antdt.torch._modules import Modules
 from antdt.torch._state import State
 from antdt.torch._step import Step
 
@@ -51,10 +51,9 @@ class Job:
         self._options = options
         self.in_job = "ANTDT_SOCKET" in os.environ
         self._handle: Optional[Member] = None
+        self._begun = False  # the handle has been told of the state
         self._state = State()
-        self._gradients: List[Gradients] = []
-        self._buffers: List[Buffers] = []
-        self._reduces_buffers: List[torch.nn.Module] = []
+        self._modules = Modules(self._state)
         self._loaders: List[Loader] = []
         self._callbacks: Dict[str, List[Callable[[Regroup], None]]] = {"regroup": []}
         self._order = Order(0)  # the last one: where the job stands
@@ -69,6 +68,8 @@ class Job:
         self._last_evaluation: Optional[Evaluation] = None  # as it was known when this member left
         self._broken: Optional[BaseException] = None  # what ends the program
         self._checked: set = set()
+        self._checks = Checks()
+        self._ended = False  # the program has ended the training
         self._watch_the_end()
 
     # ------------------------------------------------------------------- what is trained
@@ -82,29 +83,15 @@ class Job:
         buffers    the running statistics of BatchNorm and other buffers are averaged over the
                    members in each step; False: no forward changes any of them
         """
-        if self._handle is not None:
+        if self._begun:
             raise RuntimeError("job.ddp comes before the first epoch")
-        for part in module.modules():
-            kind = type(part).__name__
-            if kind == "SyncBatchNorm":
-                raise TypeError("job.ddp: SyncBatchNorm waits for all members in each forward, and "
-                                "members may have unlike numbers of micro-batches. Use BatchNorm, "
-                                "whose statistics are averaged in each step")
-            if kind in ("FullyShardedDataParallel", "FSDP", "FSDPModule"):
-                raise TypeError("job.ddp: FSDP gathers parameters in each forward, and members may "
-                                "have unlike numbers of micro-batches. Give job.ddp the module itself")
-            if kind == "DistributedDataParallel":
-                raise TypeError("job.ddp takes the place of DistributedDataParallel: give it the "
-                                "module itself")
-        self._gradients.append(Gradients(module, int(bucket_mb * (1 << 20)), overlap))
-        if buffers:
-            self._reduces_buffers.append(module)
+        self._modules.add(module, int(bucket_mb * (1 << 20)), overlap, buffers)
         return module
 
     def state(self, **things: Any) -> None:
         """What has to be alike on all members, and is in a checkpoint: modules, optimizers, schedules,
         a GradScaler, generators that go on alike, anything with state_dict and load_state_dict."""
-        if self._handle is not None:
+        if self._begun:
             raise RuntimeError("job.state comes before the first epoch")
         self._state.add(things)
 
@@ -132,17 +119,27 @@ class Job:
 
     @property
     def rank(self) -> int:
-        """This member's, from 0; it changes with the membership."""
+        """This member's, from 0; it changes with the membership. In a job it is known from the first
+        epoch on."""
+        self._check_known("rank")
         return self._order.rank
 
     @property
     def size(self) -> int:
+        """How many members there are, as far as `rank` is known."""
+        self._check_known("size")
         return max(1, self._order.size)
+
+    def _check_known(self, name: str) -> None:
+        if self.in_job and self._order.kind == 0:
+            raise RuntimeError(
+                f"job.{name} is known from the first epoch on, when this worker is a member of the job, and "
+                f"changes with the membership (job.on). Before, job.worker names it: {self.worker}")
 
     @property
     def step(self) -> int:
         """Steps that are in the state."""
-        return self._order.step
+        return self._order.step + (1 if self._applied else 0)
 
     @property
     def epoch(self) -> int:
@@ -156,12 +153,12 @@ class Job:
     @property
     def run_dir(self) -> str:
         """The directory for files of the run; "" outside a job."""
-        return self._member.run_dir
+        return self._connect(0).run_dir if self.in_job else ""
 
     @property
     def config(self) -> Dict[str, Any]:
         """job.toml with all defaults; {} outside a job."""
-        return self._member.config
+        return self._connect(0).config if self.in_job else {}
 
     # ------------------------------------------------------------------- loops
 
@@ -171,8 +168,8 @@ class Job:
         if not self.in_job:
             for epoch in range(self._options.epochs):
                 yield epoch
-                if self._left is not None:
-                    return
+                if self._left is not None or self._ended:
+                    break
                 if self._epochs_trained <= epoch:
                     raise RuntimeError("an epoch ended before its steps did: go through "
                                        "job.steps(loader) to its end")
@@ -197,6 +194,7 @@ class Job:
 
     def steps(self, loader: Loader) -> Iterator[Step]:
         """The steps of an epoch in which this member takes part."""
+        self._check_loader(loader, "steps")
         self._open(len(loader))
         phase = None
         while True:
@@ -206,8 +204,8 @@ class Job:
             if self.in_job and not self._bodies.are_of(order.epoch):
                 return
             if phase is None:
-                self._check_length(loader, "records")
-                self._check_declared()
+                self._check(self._checks.length, loader, "records")
+                self._check(self._checks.declared, self._adjust)
             if order.kind == _abi.PHASE_BEGIN:
                 self._begin_phase(order, loader)
             elif phase is None:
@@ -227,12 +225,14 @@ class Job:
 
         metric  returns Sums of a micro-batch; gradients are off
         """
+        self._check_loader(loader, "evaluate")
         order = self._peek()
+        self._checks.say_if_never_evaluated(self.config, self._order.rank)
         here = order is not None and (not self.in_job or self._bodies.are_of(order.epoch))
         if order is None or not here or order.kind != _abi.PHASE_BEGIN or not order.evaluation:
             return None if self.in_job else evaluate_alone(loader, metric,
                                                               self._options.micro_batch or 32)
-        self._check_length(loader, "eval_records")
+        self._check(self._checks.length, loader, "eval_records")
         epoch, phase = order.epoch, order.phase
         while order is not None and order.phase == phase:
             if order.kind == _abi.PHASE_BEGIN:
@@ -245,6 +245,29 @@ class Job:
             return None
         return Evaluated(found.records, found.log_loss, found.accuracy, found.auc)
 
+    def end_training(self, reason: str) -> None:
+        """The training ends for all members with the steps that are in the model; one member's word is
+        enough. Behind step.apply and all that belongs to the step, as a schedule's, or behind the steps of
+        an epoch. The epoch is evaluated if the job evaluates and something of it was trained; then the
+        loops end as after the last epoch, and the job is done. What is left of the epoch counts as
+        skipped, for this reason."""
+        if not isinstance(reason, str) or not reason:
+            raise TypeError(f"job.end_training({reason!r}): give the reason, a text that is not empty")
+        if self._left is not None:
+            return
+        if self._order.kind == 0 or self._handle is None:
+            raise RuntimeError("job.end_training comes after the first epoch has begun")
+        busy = (_abi.COMPUTE, _abi.REDUCE, _abi.EVALUATE)
+        in_hand = self._handle.in_hand
+        if in_hand is None or in_hand.kind not in busy:
+            self._ended = True
+            self._handle.end_training(reason)
+            in_hand = self._peek()
+        if in_hand is not None and in_hand.kind in busy:
+            raise self._failing(RuntimeError(
+                "job.end_training: a step is under way, whose records would be lost; call it behind "
+                "step.apply(…)"))
+
     def close(self) -> None:
         """Ends this member's part."""
         for loader in self._loaders:
@@ -256,45 +279,39 @@ class Job:
 
     @property
     def _member(self) -> Member:
-        if self._handle is None:
-            self._open(0)
+        self._open(0)
         assert self._handle is not None
         return self._handle
 
+    def _connect(self, records: int) -> Member:
+        """The handle. The job hears of this member by the first order that it asks for."""
+        if self._handle is None:
+            options = self._options
+            if not self.in_job and options.records == 0:
+                options = Options(**{**options.__dict__, "records": records})
+            self._handle = Member(options)
+        return self._handle
+
     def _open(self, records: int) -> None:
-        if self._handle is not None:
+        if self._begun:
             return
-        held = {id(v) for m in self._state.modules() for v in m.parameters()}
-        if any(id(p) not in held for g in self._gradients for p in g.parameters()):
-            raise RuntimeError("job.state(model=…) has to hold what job.ddp was given: without it a "
-                               "member that joins would not get the model")
-        options = self._options
-        if not self.in_job and options.records == 0:
-            options = Options(**{**options.__dict__, "records": records})
-        handle = Member(options)
+        self._modules.check_held()
+        handle = self._connect(records)
         self._state.begin(handle)
-        self._handle = handle
-        self._buffers = [Buffers(module) for module in self._reduces_buffers]
-        for gradients in self._gradients:
-            gradients.clear()
+        self._begun = True
+        self._modules.begin()
         handle.leave_on_terminate()
 
-    def _check_length(self, loader: Loader, key: str) -> None:
-        data = self._member.config.get("data", {})
-        wanted = data.get(key, 0) if data.get("format") == "index" else 0
-        if wanted and wanted != len(loader):
-            raise self._failing(RuntimeError(
-                f"the dataset has {len(loader)} records, and job.toml says [data] {key} = {wanted}: "
-                f"write the number that the dataset has. If the other workers say nothing like this, "
-                f"the data of {self._member.worker} on {self._member.host} are other ones: copy the "
-                f"same files there"))
+    def _check_loader(self, loader: Any, call: str) -> None:
+        if not isinstance(loader, Loader):
+            raise self._failing(TypeError(
+                f"job.{call} was given a {type(loader).__name__}, and in a job the job says which records "
+                f"are in a batch: give adt.Loader(dataset, collate_fn=…, num_workers=…)"))
 
-    def _check_declared(self) -> None:
-        said = self._member.config.get("batch", {}).get("adjust")
-        if self._adjust is not None and said is not None and said != self._adjust:
-            raise self._failing(RuntimeError(
-                f'this program declares adjust="{self._adjust}", and job.toml says [batch] adjust = '
-                f'"{said}": write adjust = "{self._adjust}"'))
+    def _check(self, check: Callable[..., Optional[str]], *of: Any) -> None:
+        wrong = check(self._member, *of)
+        if wrong is not None:
+            raise self._failing(RuntimeError(wrong))
 
     def _watch_the_end(self) -> None:
         """The job hears why the program ends, also where nobody asked it."""
@@ -310,6 +327,9 @@ class Job:
     def _at_exit(self, process: int) -> None:
         if self._handle is None or self._handle.closed or os.getpid() != process:
             return
+        if self._broken is None and self._ended:
+            self._broken = RuntimeError("the program ended before the evaluation that follows: call "
+                                        "job.evaluate(loader, metric) behind job.end_training(…)")
         self._fail(self._broken or RuntimeError("the program ended in the middle of the job"))
 
     def _failing(self, error: BaseException) -> BaseException:
@@ -340,16 +360,12 @@ class Job:
         self._left = order.code
         assert self._handle is not None
         self._last_evaluation = self._handle.evaluated()
-        last = self._order.epoch + 1 >= self._epochs()
         self.close()
         if order.text and order.code != 0:
             print(f"antdt: {order.text}", file=sys.stderr, flush=True)
-        if order.code != 0 or not (self._complete and last):
+        # 0: the job is done. A process that joined too late for that has trained nothing of it.
+        if order.code != 0 or not (self._complete or self._ended):
             raise SystemExit(order.code)
-
-    def _epochs(self) -> int:
-        config = self._handle.config if self._handle is not None else {}
-        return int(config.get("job", {}).get("epochs", self._options.epochs))
 
     # ------------------------------------------------------------------- orders
 
@@ -360,7 +376,7 @@ class Job:
         member = self._member
         if self._applied:
             self._applied = False
-            self._clear()
+            self._modules.clear()
             member.done()
         while True:
             order = member.in_hand or member.next()
@@ -371,25 +387,31 @@ class Job:
             if not self._answered_by_itself(order):
                 if order.kind == _abi.PHASE_BEGIN:
                     self._bodies.phase_begins(order)
-                return order
+                if not self._passes_over(order):
+                    return order
+
+    def _passes_over(self, order: Order) -> bool:
+        """Behind the end of the training nothing is trained: a phase breaks off, or has nothing left."""
+        if not self._ended or order.kind != _abi.PHASE_BEGIN or order.evaluation:
+            return False
+        self._member.done()
+        return True
 
     def _answered_by_itself(self, order: Order) -> bool:
         if order.kind == _abi.STATE_WANTED:
             self._state.bring_up_to_date(self._member, self._bodies.text())
         elif order.kind == _abi.STATE_REPLACED:
             self._bodies.replaced(self._state.replaced())
-            self._clear()
+            self._modules.clear()
         elif order.kind == _abi.DISCARD:
-            for buffers in self._buffers:
-                buffers.discard()
-            self._clear()
+            self._modules.discard_buffers()
+            self._modules.clear()
         elif order.kind == _abi.PHASE_END:
             self._complete = order.complete
             if order.complete and not order.evaluation:
                 self._epochs_trained = order.epoch + 1
             if order.evaluation:  # a module left in training mode has changed its buffers
-                for buffers in self._buffers:
-                    buffers.discard()
+                self._modules.discard_buffers()
         else:
             return False
         self._member.done()
@@ -437,27 +459,10 @@ class Job:
 
     # ------------------------------------------------------------------- for Step
 
-    def _clear(self) -> None:
-        for gradients in self._gradients:
-            gradients.clear()
-        for buffers in self._buffers:
-            buffers.step_begins()
-
-    def _arm(self) -> None:
-        for gradients in self._gradients:
-            gradients.arm(self._member)
-
-    def _disarm(self) -> None:
-        for gradients in self._gradients:
-            gradients.disarm()
-
     def _reduce(self, weight: float) -> Optional[Order]:
         """Answers the order to reduce; the order to apply, or None if the step is void."""
         member = self._member
-        for gradients in self._gradients:
-            gradients.finish(member)
-        for buffers in self._buffers:
-            buffers.finish(member, weight)
+        self._modules.finish(member, self._order.size, weight)
         member.wait()
         member.done()
         while True:
@@ -472,13 +477,7 @@ class Job:
     def _divide(self, weight: float) -> None:
         self._applied = True
         self._bodies.applied()
-        for gradients in self._gradients:
-            gradients.divide(weight)
-        for buffers in self._buffers:
-            buffers.apply()
-
-    def _parameters(self) -> List[torch.nn.Parameter]:
-        return [p for gradients in self._gradients for p in gradients.parameters()]
+        self._modules.apply(weight)
 
     def _check_optimizers(self, optimizers: Sequence[torch.optim.Optimizer]) -> None:
         for optimizer in optimizers:
@@ -488,7 +487,7 @@ class Job:
                 raise RuntimeError("step.apply: the optimizer is not in job.state(opt=…), so a member "
                                    "that joins would not get its state")
             for p in (p for group in optimizer.param_groups for p in group["params"]):
-                if p.requires_grad and not any(g.holds(p) for g in self._gradients):
+                if p.requires_grad and not self._modules.know(p):
                     raise RuntimeError(
                         f"step.apply: the optimizer has a parameter of shape {tuple(p.shape)} that is "
                         f"in no module given to job.ddp, so its gradients would not be summed")

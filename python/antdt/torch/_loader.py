@@ -8,9 +8,9 @@ The same at a change of membership, when records that were granted go to others.
 from __future__ import annotations
 
 import collections
-from typing import TYPE_CHECKING, Any, Callable, Deque, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Deque, Iterable, List, Optional, Tuple
 
-from torch.utils.data import default_collate
+from torch.utils.data import DataLoader, default_collate
 
 from antdt.torch._batch import padded
 from antdt.torch._ranges import Ranges, ReadRange
@@ -46,6 +46,32 @@ def read(dataset: Any, collate_fn: Callable[[List[Any]], Any], records: Tuple[in
                            f"{type(error).__name__}: {error}. {_PASS_OVER}") from error
 
 
+# Options of a DataLoader, and what says the same here.
+_ELSEWHERE = {
+    "batch_size": "the batch of all members is [batch] global in job.toml; outside a job it is "
+                  "adt.init(batch_size=…)",
+    "shuffle": "the order is data.shuffle in job.toml; outside a job it is adt.init(shuffle=…)",
+    "sampler": "the job hands the records out; to train on some, give a torch.utils.data.Subset",
+    "batch_sampler": "the job hands the records out, [batch] global of job.toml at a time",
+    "drop_last": "each record counts once, and a smaller last batch is weighed by its records",
+    "pin_memory": "call .pin_memory() in the loop, or move the batch to the device as it is",
+    "worker_init_fn": "the processes are forked, and have what the program had; the dataset may look at "
+                      "os.getpid() when it is read first",
+    "generator": "the order is that of [job] seed in job.toml; outside a job of adt.init(seed=…)",
+    "prefetch_factor": "it is prefetch=…",
+    "persistent_workers": "they persist",
+    "multiprocessing_context": "they are forked",
+    "timeout": "a process that ends is noticed, and one that is slow is waited for",
+}
+
+
+def _refuse(options: Iterable[str]) -> None:
+    for name in options:
+        if name in _ELSEWHERE:
+            raise TypeError(f"adt.Loader has no {name}: {_ELSEWHERE[name]}")
+        raise TypeError(f"adt.Loader has no {name}; it has dataset, collate_fn, num_workers and prefetch")
+
+
 def _some(records: Tuple[int, ...]) -> str:
     shown = ", ".join(map(str, records[:8]))
     return shown if len(records) <= 8 else f"{shown}, … ({len(records)} in all)"
@@ -61,7 +87,10 @@ class Loader:
     """
 
     def __init__(self, dataset: Any, *, collate_fn: Optional[Callable[[List[Any]], Any]] = None,
-                 num_workers: int = 0, prefetch: int = 2) -> None:
+                 num_workers: int = 0, prefetch: int = 2, **others: Any) -> None:
+        _refuse(others)
+        if isinstance(dataset, DataLoader):
+            raise TypeError("adt.Loader(dataset): give it the DataLoader's dataset, and its collate_fn")
         map_style = hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
         if not map_style and not isinstance(dataset, Ranges):
             raise TypeError(f"{type(dataset).__name__} has no length or no dataset[i]: a job counts "

@@ -1,7 +1,12 @@
 """Processes that read micro-batches. They never call libantdt, and die with the process that made
-them. A request goes to them in turn; each answers its requests in their order."""
+them. A request goes to them in turn; each answers its requests in their order.
+
+A process that sends an answer reads no request until the answer is taken. So a request is sent only
+where that cannot block: to a process that owes no answer, or into the connection's buffer.
+"""
 from __future__ import annotations
 
+import collections
 import ctypes
 import io
 import os
@@ -10,11 +15,12 @@ import signal
 import traceback
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Set, Tuple
 
 import torch
 
 _PR_SET_PDEATHSIG = 1
+_ROOM = 32 << 10  # bytes of requests that a connection's buffer takes, whatever the system's settings
 _BY_NUMPY = (torch.float32, torch.float64, torch.float16, torch.int64, torch.int32, torch.int16,
              torch.int8, torch.uint8, torch.bool)
 
@@ -67,9 +73,7 @@ def _serve(connection: Connection, parent: int, read: Callable[[Tuple[int, ...]]
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     torch.set_num_threads(1)
     while True:
-        records = connection.recv()
-        if records is None:
-            return
+        records = pickle.loads(connection.recv_bytes())
         answer: Tuple[Any, Optional[str]]
         try:
             answer = (read(records), None)
@@ -78,16 +82,61 @@ def _serve(connection: Connection, parent: int, read: Callable[[Tuple[int, ...]]
         _send(connection, answer)
 
 
+def _end_of(code: int, records: Tuple[int, ...]) -> str:
+    """How a process ended, amid its answer to a request."""
+    try:
+        by = f", by {signal.Signals(-code).name}," if code < 0 else ""
+    except ValueError:
+        by = f", by signal {-code},"
+    some = ", ".join(map(str, records[:8])) + (", …" if len(records) > 8 else "")
+    text = (f"a process of the loader ended with exit code {code}{by} while it had {len(records)} records in "
+            f"hand ({some}). ")
+    if code == -signal.SIGKILL:
+        text += ("The kernel kills so where memory runs out (dmesg has it): try less num_workers or prefetch, "
+                 "or a dataset that holds less. ")
+    return text + "With num_workers=0 the program itself reads them, and shows where it happens"
+
+
+class _Worker:
+    def __init__(self, context: Any, read: Callable[[Tuple[int, ...]], Any]) -> None:
+        self.connection, there = context.Pipe()
+        self.process = context.Process(target=_serve, args=(there, os.getpid(), read), daemon=True)
+        self.process.start()
+        there.close()
+        self._waiting: Deque[bytes] = collections.deque()  # requests that are to be sent
+        self._sent: Deque[bytes] = collections.deque()  # those that are not answered
+
+    def ask(self, records: Tuple[int, ...]) -> None:
+        self._waiting.append(pickle.dumps(records))
+        self._send()
+
+    def _send(self) -> None:
+        while self._waiting and (not self._sent or sum(map(len, self._sent)) + len(self._waiting[0]) <= _ROOM):
+            request = self._waiting.popleft()
+            self._sent.append(request)
+            try:
+                self.connection.send_bytes(request)
+            except ConnectionError:
+                return  # it has ended: its answer will say how
+
+    def answer(self) -> Any:
+        """The next answer; RuntimeError if the process has ended."""
+        if self.connection in wait([self.connection, self.process.sentinel]):
+            try:
+                answer = _receive(self.connection)
+                self._sent.popleft()
+                self._send()
+                return answer
+            except (EOFError, ConnectionResetError):
+                pass
+        self.process.join()
+        raise RuntimeError(_end_of(self.process.exitcode, pickle.loads(self._sent[0])))
+
+
 class Readers:
     def __init__(self, count: int, read: Callable[[Tuple[int, ...]], Any]) -> None:
         context = get_context("fork")  # the dataset is inherited, not copied
-        self._workers = []
-        for _ in range(count):
-            here, there = context.Pipe()
-            process = context.Process(target=_serve, args=(there, os.getpid(), read), daemon=True)
-            process.start()
-            there.close()
-            self._workers.append((process, here))
+        self._workers = [_Worker(context, read) for _ in range(count)]
         self._asked = 0
         self._answered = [0] * count  # by worker: the requests of it that it has answered
         self._answers: Dict[int, Any] = {}
@@ -97,7 +146,7 @@ class Readers:
         """A number under which the answer is taken, or forgotten."""
         ticket = self._asked
         self._asked += 1
-        self._workers[ticket % len(self._workers)][1].send(records)
+        self._workers[ticket % len(self._workers)].ask(records)
         return ticket
 
     def forget(self, ticket: int) -> None:
@@ -115,17 +164,7 @@ class Readers:
         return data
 
     def _receive_one(self, worker: int) -> None:
-        process, connection = self._workers[worker]
-        ready = wait([connection, process.sentinel])
-        if connection not in ready:
-            process.join()
-            raise RuntimeError(f"a process of the loader ended with exit code {process.exitcode}")
-        try:
-            answer = _receive(connection)
-        except (EOFError, ConnectionResetError):
-            process.join()
-            raise RuntimeError(
-                f"a process of the loader ended with exit code {process.exitcode}") from None
+        answer = self._workers[worker].answer()
         ticket = worker + self._answered[worker] * len(self._workers)
         self._answered[worker] += 1
         if ticket in self._forgotten:
@@ -134,8 +173,8 @@ class Readers:
             self._answers[ticket] = answer
 
     def close(self) -> None:
-        for process, connection in self._workers:
-            connection.close()
-            process.kill()
-        for process, _ in self._workers:
-            process.join()
+        for worker in self._workers:
+            worker.connection.close()
+            worker.process.kill()
+        for worker in self._workers:
+            worker.process.join()

@@ -7,17 +7,20 @@ part of fixed size, `python.json`, brought up to date when the library asks for 
 An optimizer makes its state in its first step. All members have to register the same parts from the
 beginning, so `_Optimizer` takes a step with zero gradients, notes which tensors that made, and undoes
 it. Until the first real step those parts are zeros, and python.json says that there is no state yet.
+Parameters that are frozen then have no parts, unless they were frozen after job.state() was called: to
+keep the state of all of a frozen model would double what is sent and written.
 """
 from __future__ import annotations
 
 import ctypes
 import json
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Set, Tuple
 
 import torch
 
 from antdt import _abi
 from antdt.torch._memory import PartMemory
+from antdt.torch._trained import Trained
 from antdt.torch._tree import Json, decode, encode, part_name
 
 if TYPE_CHECKING:
@@ -82,10 +85,14 @@ class _Module(_Entry):
 class _Optimizer(_Entry):
     """An optimizer's state by the parameter's number, and its groups' options."""
 
-    def __init__(self, name: str, optimizer: torch.optim.Optimizer) -> None:
+    def __init__(self, name: str, optimizer: torch.optim.Optimizer, trained: Set[int]) -> None:
+        """trained  ids of parameters that are trained at times, though they may be frozen now"""
         super().__init__(name)
         self.optimizer = optimizer
-        for number, values in enumerate(self._probe()):
+        self._frozen = {id(p) for p in self._parameters()  # what is kept of these is not known
+                        if not p.requires_grad and id(p) not in trained and not optimizer.state.get(p)}
+        probed = self._probe()
+        for number, values in enumerate(probed):
             for key, value in values.items():
                 if isinstance(value, torch.Tensor):
                     part = part_name(name, "state", number, key)
@@ -111,15 +118,16 @@ class _Optimizer(_Entry):
                    for g in optimizer.param_groups]
         try:
             for p in parameters:
-                p.grad = torch.zeros_like(p) if p.requires_grad else None
+                p.grad = None if id(p) in self._frozen else torch.zeros_like(p)
             # Not optimizer.step, which a schedule may have replaced in order to count.
             type(optimizer).step(optimizer)
             return [dict(optimizer.state.get(p, {})) for p in parameters]
-        except TypeError as error:
+        except Exception as error:
             raise TypeError(
-                f"job.state({self.name}=…): {type(optimizer).__name__} cannot take a step by itself "
-                f"({error}), so its state cannot be known beforehand. Use an optimizer whose step() "
-                f"needs no closure") from error
+                f"job.state({self.name}=…): {type(optimizer).__name__} cannot take a step by itself, with "
+                f"gradients that are zero ({type(error).__name__}: {error}), so its state cannot be known "
+                f"beforehand. Use an optimizer whose step() needs no closure and takes dense gradients"
+            ) from error
         finally:
             with torch.no_grad():
                 for p, value, gradient in zip(parameters, values, gradients):
@@ -130,10 +138,19 @@ class _Optimizer(_Entry):
             for group, kept in zip(optimizer.param_groups, options):
                 group.update(kept)
 
+    def check_kept(self, name: str, parameter: torch.nn.Parameter) -> None:
+        """RuntimeError if the optimizer keeps something of parameters, and this one was frozen."""
+        if id(parameter) in self._frozen and any("/state/" in name for name in self.parts):
+            raise RuntimeError(
+                f"{name} was frozen when job.state was called and is trained now, and the state that "
+                f"{type(self.optimizer).__name__} makes for it has no place in the job's: call "
+                f"job.state({self.name}=…) before you freeze what is trained later")
+
     def _keep(self, name: str, tensor: torch.Tensor) -> str:
         if name not in self.parts:
             raise TypeError(f"the optimizer made {name} later than in its first step: such a state "
-                            f"cannot be kept alike on all members")
+                            f"cannot be kept alike on all members. If it is of a parameter that was frozen "
+                            f"when job.state was called, call job.state before you freeze")
         self.parts[name].follow(tensor)
         return name
 
@@ -204,11 +221,11 @@ class _Generator:
         self.generator.set_state(state["state"])
 
 
-def _entry(name: str, thing: Any) -> _Entry:
+def _entry(name: str, thing: Any, trained: Set[int]) -> _Entry:
     if isinstance(thing, torch.nn.Module):
         return _Module(name, thing)
     if isinstance(thing, torch.optim.Optimizer):
-        return _Optimizer(name, thing)
+        return _Optimizer(name, thing, trained)
     if isinstance(thing, torch.Generator):
         return _Other(name, _Generator(thing))
     if hasattr(thing, "state_dict") and hasattr(thing, "load_state_dict"):
@@ -217,11 +234,17 @@ def _entry(name: str, thing: Any) -> _Entry:
                     f"load_state_dict()")
 
 
+def _listed(names: List[str]) -> str:
+    return ", ".join(names) or "nothing"
+
+
 class State:
     """All that job.state() was given, in that order."""
 
     def __init__(self) -> None:
         self._given: Dict[str, Any] = {}
+        self._trained: Set[int] = set()  # ids of parameters that were when they were given
+        self._of_modules: List[Trained] = []
         self._entries: List[_Entry] = []
         self._json: Optional["ctypes.Array[ctypes.c_char]"] = None
 
@@ -230,6 +253,18 @@ class State:
             if name in self._given:
                 raise ValueError(f"job.state({name}=…): there is a {name} already")
             self._given[name] = thing
+            for group in thing.param_groups if isinstance(thing, torch.optim.Optimizer) else ():
+                self._trained.update(id(p) for p in group["params"] if p.requires_grad)
+
+    def follow(self, trained: Trained) -> None:
+        """Which parameters are trained is a part of the state, too."""
+        self._of_modules.append(trained)
+
+    def check_kept(self, name: str, parameter: torch.nn.Parameter) -> None:
+        """RuntimeError if the parameter is trained and an optimizer's state of it would not be kept."""
+        for entry in self._entries:
+            if isinstance(entry, _Optimizer):
+                entry.check_kept(name, parameter)
 
     def modules(self) -> Iterator[torch.nn.Module]:
         return (v for v in self._given.values() if isinstance(v, torch.nn.Module))
@@ -245,7 +280,7 @@ class State:
 
     def begin(self, member: "Member") -> None:
         """Registers everything."""
-        self._entries = [_entry(name, thing) for name, thing in self._given.items()]
+        self._entries = [_entry(name, thing, self._trained) for name, thing in self._given.items()]
         text = self.text(0)
         # With the names that an optimizer adds in its first step, and room for values to change.
         longest = 4 * (len(text) + sum(64 + len(part.name) for part in self._parts()))
@@ -263,7 +298,11 @@ class State:
         many as nobody knows."""
         known = {} if epochs is None else {"epochs": epochs}
         tree = {entry.name: entry.tree() for entry in self._entries}
-        return json.dumps({"schema": 1, **known, "state": tree}, separators=(",", ":")).encode()
+        for trained in self._of_modules:
+            trained.look()
+        frozen = [trained.frozen() for trained in self._of_modules]
+        return json.dumps({"schema": 1, **known, "frozen": frozen, "state": tree},
+                          separators=(",", ":")).encode()
 
     def _put(self, text: bytes) -> None:
         assert self._json is not None
@@ -294,6 +333,13 @@ class State:
     def take(self, text: bytes) -> Optional[int]:
         """What is no tensor becomes what `text` says; the same number."""
         said = json.loads(text)
+        here, there = [entry.name for entry in self._entries], list(said["state"])
+        if set(here) != set(there):
+            raise RuntimeError(
+                f"job.state was given {_listed(here)} here, and {_listed(there)} where the state comes from, "
+                f"which is another member or a checkpoint: all members and all runs give the same")
         for entry in self._entries:
             entry.take(said["state"][entry.name])
+        for trained, names in zip(self._of_modules, said.get("frozen", [])):
+            trained.freeze(names)
         return said.get("epochs")

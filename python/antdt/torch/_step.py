@@ -46,6 +46,7 @@ class Step:
         self._job, self._loader = job, loader
         self._state = "computing"
         self._weight = 0.0  # of what this member computed in this step
+        self._begun = False
         self._sums: Optional[list] = None  # weight and loss of the micro-batch under way
         self._skipped = False
         self._piece: Optional[MicroBatch] = None  # that is to be computed
@@ -62,6 +63,7 @@ class Step:
 
     def __iter__(self) -> Iterator[MicroBatch]:
         """This member's micro-batches in this step; maybe none."""
+        self._begin()
         while True:
             order = self._job._order_in_step()
             if order is None:
@@ -75,6 +77,11 @@ class Step:
                 continue
             yield from self._pieces(order)
 
+    def _begin(self) -> None:
+        if not self._begun:
+            self._begun = True
+            self._job._modules.begin_step()
+
     def _pieces(self, order: "Order") -> Iterator[MicroBatch]:
         """The order as micro-batches: one, unless job.declare() knows sizes that are smaller."""
         sizes = self._job._sizes
@@ -87,6 +94,7 @@ class Step:
             self._piece = MicroBatch(self._read(piece, sizes), records, order.last and self._ends_order,
                                      len(padded(records, sizes)))
             yield self._piece
+            self._job._modules.micro_batch_ended()
             if self._piece is not None:
                 raise RuntimeError("a micro-batch was given and not computed: compute each of them in "
                                    "`with step.micro(mb):`")
@@ -107,9 +115,9 @@ class Step:
         self._sums, self._skipped = [0.0, 0.0, False], False
         try:
             if mb.last:
-                self._job._arm()
+                self._job._modules.arm(self._job._member, self._job.size)
             yield
-            self._job._disarm()
+            self._job._modules.disarm()
             weight, loss = self._sums_of(mb)
         except BaseException as error:
             self._job._fail(error)
@@ -140,13 +148,28 @@ class Step:
         """
         if self._sums is None:
             raise RuntimeError("step.backward is called in `with step.micro(mb):`")
+        loss = self._checked(loss_sum)
         weight = float(weight)
         if not 0 <= weight < math.inf:
             raise ValueError(f"step.backward(weight={weight}): how much is in the sum, 0 or more")
         self._sums[0] += weight
-        self._sums[1] += float(loss_sum.detach())
+        self._sums[1] += float(loss.detach())
         self._sums[2] = True
-        (loss_sum if scaler is None else scaler.scale(loss_sum)).backward()
+        self._job._modules.check_kept()
+        (loss if scaler is None else scaler.scale(loss)).backward()
+
+    @staticmethod
+    def _checked(loss_sum: Any) -> torch.Tensor:
+        if not isinstance(loss_sum, torch.Tensor):
+            raise TypeError(f"step.backward(loss_sum): a {type(loss_sum).__name__} has no gradients; give "
+                            f"it the tensor that the loss function returned, and not its .item()")
+        if loss_sum.numel() != 1:
+            raise ValueError(f"step.backward(loss_sum): a loss of shape {tuple(loss_sum.shape)} is no sum; "
+                             f'give the sum of the losses, as reduction="sum" or .sum() makes it')
+        if not loss_sum.requires_grad:
+            raise ValueError("step.backward(loss_sum): the loss depends on no parameter that is trained, or "
+                             "was computed under no_grad() or detached, so that it has no gradients")
+        return loss_sum
 
     def skip(self, mb: MicroBatch, reason: str, records: Optional[Sequence[int]] = None) -> None:
         """The micro-batch cannot be used, or only without `records`. If the step completes, the
@@ -175,6 +198,7 @@ class Step:
             if self._state == "discarded":
                 return False
             raise RuntimeError("step.apply: this step is applied already")
+        self._begin()
         order = self._job._order_in_step()
         if order is not None and order.kind == _abi.COMPUTE:
             raise RuntimeError("step.apply: there are micro-batches left; go through `for mb in "
@@ -190,7 +214,7 @@ class Step:
             for optimizer in optimizers if scaler is not None else ():
                 scaler.unscale_(optimizer)
             if clip is not None:
-                norm = torch.nn.utils.clip_grad_norm_(self._job._parameters(), clip)
+                norm = torch.nn.utils.clip_grad_norm_(self._job._modules.parameters(), clip)
                 self.grad_norm = float(norm)
             for optimizer in optimizers:
                 optimizer.step() if scaler is None else scaler.step(optimizer)

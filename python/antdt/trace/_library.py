@@ -1,9 +1,9 @@
 """libantdt's functions for a tracer (include/antdt.h, "tracing"), as ctypes sees them."""
 import ctypes
-import os
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int32, c_uint32, c_uint64, c_void_p
 
-_ABI_VERSION = 1
+from . import _find_library
+
 _TIMEOUT = 1
 
 
@@ -28,32 +28,14 @@ _FUNCTIONS = {
 }
 
 
-def _find():
-    here = os.path.dirname(os.path.abspath(__file__))
-    name = "libantdt.so.1"
-    places = [os.environ.get("ANTDT_LIBRARY", ""),
-              os.path.join(here, "..", "lib", name),                       # in a wheel
-              os.path.join(here, "..", "..", "..", "build", "lib", name),  # in the source tree
-              os.path.join(here, "..", "..", "..", "lib", name), name]     # installed
-    tried = []
-    for place in filter(None, places):
-        try:
-            return ctypes.CDLL(place)
-        except OSError as error:
-            tried.append(str(error))
-    raise ImportError("libantdt is not found: " + "; ".join(tried))
-
-
 class Trace:
     """One traced process. An error of the library is a RuntimeError with its words."""
 
     def __init__(self):
-        self._library = _find()
-        for name, (result, arguments) in _FUNCTIONS.items():
-            function = getattr(self._library, name)
-            function.restype, function.argtypes = result, arguments
-        if self._library.antdt_abi_version() != _ABI_VERSION:
-            raise ImportError("libantdt and the tracer are of different releases")
+        try:
+            self._library = _find_library.load(_FUNCTIONS, "tracer")
+        except ImportError as error:
+            raise ImportError(" ".join(str(error).split())) from None  # the script is told in one line
         self._handle = c_void_p()
         self._added = c_double()
         self._check(self._library.antdt_trace_open(10000, byref(self._handle)))

@@ -4,12 +4,11 @@
 #include <utility>
 
 #include "core/sync_strategy.h"
+#include "trainer/worker/habits.h"
 
 namespace antdt::fleet {
 namespace {
 
-// The same value as in trainer/loop/train_phase.cc and trainer/client/client_core.h.
-constexpr double kDataPatienceS = 0.05;
 constexpr double kLookS = 0.001;  // from one look for records to the next
 constexpr double kIdleWaitS = 0.02;
 constexpr Duration kProgressEvery = std::chrono::milliseconds(50);
@@ -109,6 +108,9 @@ void Collective::on(Worker& worker, Generation generation, const wire::Settle& s
     in_phase_ = 0;
     training_ = stops_ = finishes_ = false;
     log_.begin(generation);
+    trial_.reset();
+    if (shared_) trial_.emplace();
+    shares_next_ = true;
   }
   members_.push_back(&worker);
   worker.settled = generation;
@@ -201,13 +203,14 @@ void Collective::begin_step() {
     m->own_s = 0;
     m->waits_for_data = true;
   }
-  if (shared_) shared_->begin(members_, generation_, step_, [this] { computed_all(); });
+  shared_step_ = shared_ && shares_next_;
+  if (shared_step_) shared_->begin(members_, generation_, step_, [this] { computed_all(); });
   look_for_data();
 }
 
 void Collective::look_for_data() {
   const MonoTime now = player_.now();
-  const bool patient = now < step_began_ + from_seconds(kDataPatienceS);
+  const bool patient = now < step_began_ + worker::kDataPatience;
   const std::uint64_t turn = turn_;
   bool waits = false;
   for (Worker* m : members_) {
@@ -223,7 +226,7 @@ void Collective::look_for_data() {
     }
   }
   if (waits) return after(kLookS, &Collective::look_for_data);
-  if (!shared_)
+  if (!shared_step_)
     after(to_seconds(std::max(work_ends_, now) - now) + exchange_s(), &Collective::conclude);
 }
 
@@ -232,7 +235,7 @@ void Collective::computed_all() { after(exchange_s(), &Collective::conclude); }
 void Collective::compute(Worker& m) {
   if (!player_.fits(m)) return player_.out_of_memory(m);
   m.short_of_data = m.records < m.share.samples();
-  if (shared_) {
+  if (shared_step_) {
     shared_->opened(m);
     return player_.fetch(m);
   }
@@ -256,6 +259,7 @@ void Collective::conclude() {
   state_phase_ = phase_.phase;
   counted_ += records;
   log_step();
+  if (trial_) compare_kinds();
   const std::uint64_t turn = turn_;
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
     conclude_of(*members_[rank], switches, step_s);
@@ -266,6 +270,16 @@ void Collective::conclude() {
   if (turn != turn_) return;
   if (stops_) return after(exchange_s(), &Collective::finish_phase);
   records == 0 ? after(kIdleWaitS, &Collective::begin_step) : begin_step();
+}
+
+// As the member of rank 0 does: its slot, which says what kind the next step is, is sent before it
+// knows how long the present one takes.
+void Collective::compare_kinds() {
+  shares_next_ = trial_->shares();
+  const bool whole = std::ranges::none_of(members_, &Worker::short_of_data);
+  if (!whole || plan_changed_) return;
+  trial_->concluded(
+      {shared_step_, player_.now() - step_began_, shared_step_ ? shared_->asked() : Duration{}});
 }
 
 void Collective::conclude_of(Worker& m, bool switches, double step_s) {

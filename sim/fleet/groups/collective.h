@@ -10,9 +10,10 @@
 #include <optional>
 #include <vector>
 
-#include "sim/fleet/player.h"
 #include "sim/fleet/groups/row_servers.h"
 #include "sim/fleet/groups/sharing/shared_step.h"
+#include "sim/fleet/player.h"
+#include "trainer/worker/sharing/share_trial.h"
 #include "trainer/worker/step_log.h"
 
 namespace antdt::fleet {
@@ -53,6 +54,7 @@ class Collective final : public Group {
   void conclude();
   void conclude_of(Worker& worker, bool switches, double step_s);
   void finish_phase();
+  void compare_kinds();
   void log_step();
   void write_checkpoint(std::uint64_t number);
   void write_final_model();
@@ -85,6 +87,11 @@ class Collective final : public Group {
   std::uint64_t remaining_ = 0, counted_ = 0;
   std::uint64_t checkpoint_ordered_ = 0;
   std::uint64_t turn_ = 0;  // what was scheduled in an earlier turn is void
+  // Of members that may share steps: what compares both kinds, which kind the next step is, and
+  // the step that is being computed.
+  std::optional<worker::sharing::ShareTrial> trial_;
+  bool shares_next_ = true;
+  bool shared_step_ = false;
   MonoTime step_began_{};
   MonoTime work_ends_{};  // of the members that compute
 };

@@ -55,6 +55,33 @@ TEST_F(JobMachineTest, ASettledGroupHearsItsPlanAndThePhase) {
   EXPECT_EQ(sent<wire::PhaseStart>(outputs).size(), 2U);
 }
 
+// Steps of which its tracer tells are steps, however short the script ran.
+TEST_F(JobMachineTest, AScriptThatFailsAfterATracedStepIsStartedAgain) {
+  for (const std::uint64_t steps : {0U, 8U}) {
+    journal = {};
+    JobMachineConfig c = config();
+    c.spec.protocol = Protocol::kTorchrun;
+    c.spec.restart = Restart::kGang;
+    c.spec.budgets = {{"program", 1}};
+    open(c);
+    host("a");
+    lifecycle::WorkersPlaced placed;
+    placed.workers.push_back({w(0).worker, "a", 0});
+    feed(placed);
+    feed(lifecycle::GangPrepared{});
+    feed(lifecycle::WorkerStarted{w(0), 100});
+    wire::Traced traced;
+    traced.world_size = 1;
+    traced.steps = Step{steps};
+    says(w(0), traced);
+    wire::ProcessExited exit;
+    exit.code = 1;
+    const auto outputs = feed(lifecycle::WorkerExited{w(0), exit});
+    EXPECT_EQ(all<lifecycle::PrepareGang>(outputs).size(), steps > 0 ? 1U : 0U) << steps;
+    EXPECT_EQ(all<lifecycle::EndJob>(outputs).size(), steps > 0 ? 0U : 1U) << steps;
+  }
+}
+
 TEST_F(JobMachineTest, AnAttemptThatWasReplacedIsTold) {
   place(2);
   settle({w(0), w(1)});

@@ -48,7 +48,7 @@ TEST(ProgressViewTest, ReportsOfAnotherPhaseDoNotCountForThisOne) {
   view.begin_phase(3, clock.now());
   view.update(at(10, 1000, 0.5), clock.now());
   EXPECT_EQ(view.samples_in_phase(), 0U);
-  EXPECT_EQ(view.phase_loss(), 0);
+  EXPECT_EQ(view.phase_loss(), std::nullopt);
 }
 
 TEST(ProgressViewTest, RecentLossLeavesOutWhatIsLongAgo) {
@@ -64,7 +64,30 @@ TEST(ProgressViewTest, RecentLossLeavesOutWhatIsLongAgo) {
     view.update(p, clock.now());
   }
   EXPECT_NEAR(*view.recent_loss(), 0.3, 1e-9);
-  EXPECT_NEAR(view.phase_loss(), 0.5, 1e-9);
+  EXPECT_NEAR(view.phase_loss().value(), 0.5, 1e-9);
+}
+
+TEST(ProgressViewTest, TrainingTimeCoversTheSamplesOfThePresentPhaseOnce) {
+  ManualClock clock;
+  ProgressView view;
+  view.begin_phase(1, clock.now());
+  clock.advance(seconds(10));
+  view.update(at(10, 1000, 0.5), clock.now());
+  clock.advance(seconds(1));
+  EXPECT_EQ(view.training_seconds(), 10) << "no sample is known of the last second";
+  view.end_phase(clock.now());
+  EXPECT_EQ(view.training_seconds(), 11);
+  clock.advance(seconds(1));
+  view.update(at(11, 1100, 0.5), clock.now());
+  EXPECT_EQ(view.training_seconds(), 11) << "what is heard late was part of the phase";
+  clock.advance(seconds(5));
+  view.begin_phase(2, clock.now());
+  EXPECT_EQ(view.training_seconds(), 11);
+  clock.advance(seconds(2));
+  wire::Progress next = at(12, 100, 0.5);
+  next.phase = 2;
+  view.update(next, clock.now());
+  EXPECT_EQ(view.training_seconds(), 13);
 }
 
 }  // namespace

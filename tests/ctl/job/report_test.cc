@@ -100,13 +100,15 @@ TEST(SummaryTest, ServersAreListedAndTheirPushesAddedUp) {
   r.servers = {s, s};
   r.servers[1].server.index = 1;
   r.servers[1].said.staleness_max = 2;
+  r.decided_before.pushes_applied = 20;
+  r.decided_before.staleness_pushes = 8;
   for (const std::string& text : {summary_json(r), status_json(r)}) {
     const json found = json::parse(text);
     ASSERT_EQ(found["servers"].size(), 2U);
     EXPECT_EQ(found["servers"][1]["id"], "s1");
     EXPECT_EQ(found["servers"][0]["rows"], 10);
-    EXPECT_EQ(found["pushes"]["applied"], 10);
-    EXPECT_EQ(found["staleness"]["mean"], 1.5);
+    EXPECT_EQ(found["pushes"]["applied"], 30) << "20 of them by servers that ended";
+    EXPECT_EQ(found["staleness"]["mean"], 0.75);
     EXPECT_EQ(found["staleness"]["max"], 3);
     EXPECT_EQ(found["servers"][0]["checkpoints"], 2);
     EXPECT_EQ(found["servers"][0]["checkpoint_pause_us_mean"], 15000);

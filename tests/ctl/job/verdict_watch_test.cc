@@ -19,6 +19,7 @@ class VerdictWatchTest : public ::testing::Test {
     for (std::uint32_t i = 0; i < 2; ++i) {
       view_.workers[i].member = {{'w', i}, Attempt{1}};
       view_.workers[i].host = "a";
+      view_.workers[i].measured = true;
     }
   }
   void judge(VerdictKind kind, Cause cause = Cause::kUnknown, std::string seen = "") {
@@ -45,6 +46,21 @@ TEST_F(VerdictWatchTest, AVerdictIsToldAtItsSecondLookAndItsEndToo) {
   EXPECT_THAT(look(), IsEmpty());
   EXPECT_THAT(look(), ElementsAre("w1 is as fast as the others again"));
   EXPECT_THAT(look(), IsEmpty());
+}
+
+TEST_F(VerdictWatchTest, AStragglerOfWhichNothingIsMeasuredAfterANewPlanIsNotAsFastAsTheOthers) {
+  judge(VerdictKind::kTransient, Cause::kCompute);
+  look();
+  EXPECT_EQ(look().size(), 1U);
+  judge(VerdictKind::kNone);
+  view_.workers[1].measured = false;
+  for (int i = 0; i < 5; ++i) EXPECT_THAT(look(), IsEmpty());
+  judge(VerdictKind::kTransient, Cause::kCompute);
+  view_.workers[1].measured = true;
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(look(), IsEmpty()) << "it still is what it was";
+  judge(VerdictKind::kNone);
+  look();
+  EXPECT_THAT(look(), ElementsAre("w1 is as fast as the others again"));
 }
 
 TEST_F(VerdictWatchTest, AnotherCauseOrKindIsToldAndTheSameOneOnceInAPersistentWindow) {

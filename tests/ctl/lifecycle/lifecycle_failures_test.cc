@@ -48,10 +48,50 @@ TEST_F(LifecycleTest, TheReportShowsTheLastLinesOfTheCause) {
   train();
   step(lifecycle::WorkerExited{w(1), {3, 0, "", "ValueError: no such column", ""}});
   const auto end = all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(0), killed(SIGTERM)}));
-  EXPECT_THAT(end.at(0).outcome.first_cause, HasSubstr("ValueError: no such column"));
+  const std::string& cause = end.at(0).outcome.first_cause;
+  EXPECT_THAT(cause,
+              HasSubstr("\nThe last lines of its error output:\nValueError: no such column"));
+  EXPECT_EQ(cause.substr(0, cause.find('\n')), "w1 on b exited with code 3")
+      << "the first line is a sentence of its own";
 }
 
 // ------------------------------------------------- what is never started again
+
+TEST_F(LifecycleTest, AProgramThatEndsWellAndNeverJoinedIsToldWhatToChange) {
+  use(bears({{"program", 9}}));
+  hosts();
+  step(lifecycle::WorkersPlaced{{{w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});
+  for (const Member member : {w(0), w(1)}) step(lifecycle::WorkerStarted{member, 100});
+  step(lifecycle::WorkerExited{w(0), code(0)});
+  const auto end = all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(1), killed(SIGTERM)}));
+  ASSERT_EQ(end.size(), 1U) << "to start it again would not help";
+  EXPECT_EQ(end[0].outcome.code, 2);
+  EXPECT_EQ(end[0].outcome.exit_class, ExitClass::kConfiguration);
+  EXPECT_THAT(end[0].outcome.first_cause, HasSubstr("without having joined the job"));
+  EXPECT_THAT(end[0].outcome.first_cause, HasSubstr("set roles.worker.protocol to \"torchrun\""));
+}
+
+TEST_F(LifecycleTest, AProgramThatJoinedAndEndsWellTooEarlyIsTriedAgain) {
+  use(bears({{"program", 9}}));
+  start();
+  settle({w(0), w(1)});
+  const Effects exited = step(lifecycle::WorkerExited{w(0), code(0)});
+  EXPECT_EQ(all<lifecycle::StartWorker>(exited).size(), 1U);
+  EXPECT_THAT(failure().cause, HasSubstr("w0 on a ended before the job was over"));
+}
+
+TEST_F(LifecycleTest, Code2IsAMistakeInTheConfigurationOnlyForProgramsOfTheProtocol) {
+  for (const Protocol protocol : {Protocol::kAntdt, Protocol::kTorchrun, Protocol::kExec}) {
+    JobSpec s = bears({{"program", 9}});
+    s.protocol = protocol;
+    use(s);
+    start();
+    step(lifecycle::WorkerExited{w(0), code(2)});
+    const auto end = all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(1), killed(SIGTERM)}));
+    ASSERT_EQ(end.size(), 1U);
+    EXPECT_EQ(end[0].outcome.code, protocol == Protocol::kAntdt ? 2 : 1);
+  }
+}
 
 TEST_F(LifecycleTest, AProgramThatCannotBeExecutedIsAConfigurationError) {
   use(bears({{"configuration", 9}, {"program", 9}}));
@@ -76,6 +116,8 @@ TEST_F(LifecycleTest, AnErrorBeforeTheFirstStepIsReportedAtOnceAndNotRetried) {
   EXPECT_EQ(end[0].outcome.code, 1);
   EXPECT_EQ(end[0].outcome.exit_class, ExitClass::kProgram);
   EXPECT_FALSE(end[0].outcome.resumable);
+  EXPECT_THAT(end[0].outcome.first_cause,
+              HasSubstr("\nIt is not started again: what fails before the job has made a step"));
 }
 
 TEST_F(LifecycleTest, TheSameErrorAfterAStepIsRetried) {
@@ -213,6 +255,22 @@ TEST_F(LifecycleTest, AFailureSaysWhenTrainingWentOn) {
   clock.advance(seconds(2));
   settle({w(0), w(1, 2)});
   EXPECT_EQ(failure().recovered_in_s, 2.0);
+}
+
+TEST_F(LifecycleTest, AFailureSaysToWhichStepTrainingWentBack) {
+  use(bears({{"signal", 2}}));
+  train();
+  step(lifecycle::WorkerExited{w(1), killed(SIGKILL)});
+  settle({w(0)});
+  EXPECT_FALSE(failure().went_back_to) << "the others had the model";
+  comes_up(w(1, 2));
+  settle({w(0), w(1, 2)});
+  step(lifecycle::WorkerExited{w(1, 2), killed(SIGKILL)});
+  step(lifecycle::CheckpointRestored{1, 800, 40});
+  comes_up(w(1, 3));
+  settle({w(0), w(1, 3)});
+  EXPECT_EQ(failure().went_back_to, 40U);
+  EXPECT_FALSE(life.failures().front().went_back_to) << "that incident was over";
 }
 
 TEST_F(LifecycleTest, TheImageOfAPastIncidentHasTheBeginningOfItsCause) {
@@ -369,6 +427,12 @@ TEST_F(LifecycleTest, AGangIsStoppedAndStartedAgainTogether) {
   ASSERT_EQ(started.size(), 3U);
   for (std::uint32_t i = 0; i < 3; ++i) EXPECT_EQ(started[i].member, w(i, 2));
   EXPECT_FALSE(life.outcome()) << "victims take nothing from the budgets";
+  clock.advance(seconds(2));
+  EXPECT_FALSE(failure().recovered_in_s) << "they are started, and do not train yet";
+  step(lifecycle::CheckpointRestored{0});
+  settle({w(0, 2), w(1, 2), w(2, 2)});
+  EXPECT_EQ(failure().recovered_in_s, 2.0);
+  EXPECT_EQ(failure().went_back_to, 0U);
 }
 
 TEST_F(LifecycleTest, AGangOfAPlainProgramWaitsForItsPort) {

@@ -30,6 +30,42 @@ TEST_F(LifecycleTest, AnEvictedWorkerLeavesByItselfAndComesBackElsewhere) {
   EXPECT_FALSE(life.outcome()) << "its 75 is our wish, not its own";
 }
 
+TEST_F(LifecycleTest, ARequestToLeaveThatWasLostIsRepeatedUntilTheWorkerHasLeft) {
+  train(4);
+  step(evict("w1"));  // lost with the agent that was to pass it on
+  for (int time = 0; time < 3; ++time) {
+    clock.advance(seconds(2));
+    const auto again = all<lifecycle::AskToLeave>(step(lifecycle::TimePassed{}));
+    ASSERT_EQ(again.size(), 1U);
+    EXPECT_EQ(again[0].member, w(1));
+    EXPECT_TRUE(all<lifecycle::AskToLeave>(step(lifecycle::TimePassed{})).empty()) << "too soon";
+  }
+  step(lifecycle::WorkerExited{w(1), code(kExitResumable)});
+  clock.advance(seconds(2));
+  EXPECT_TRUE(all<lifecycle::AskToLeave>(step(lifecycle::TimePassed{})).empty());
+}
+
+TEST_F(LifecycleTest, TheNextIncarnationRepeatsARequestToLeave) {
+  train(4);
+  step(evict("w1"));
+  next_incarnation({w(0), w(1), w(2), w(3)});
+  EXPECT_EQ(all<lifecycle::AskToLeave>(step(lifecycle::TimePassed{})).at(0).member, w(1));
+}
+
+TEST_F(LifecycleTest, AWorkerThatIsKilledAtItsDeadlineIsSaidToBe) {
+  train(4);
+  step(evict("w1"));
+  clock.advance(seconds(30));
+  const Effects late = step(lifecycle::TimePassed{});
+  EXPECT_EQ(all<lifecycle::StopWorker>(late).at(0).grace, Duration::zero());
+  const auto notes = all<lifecycle::WriteNote>(late);
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_EQ(notes[0].kind, "killed-late");
+  EXPECT_THAT(notes[0].text, testing::StartsWith("w1 (attempt 1) was asked to leave"));
+  clock.advance(seconds(1));
+  EXPECT_TRUE(step(lifecycle::TimePassed{}).empty()) << "said and asked once";
+}
+
 TEST_F(LifecycleTest, WithoutAnotherHostTheShareOfAnEvictedWorkerIsSpread) {
   train(4);
   step(evict("w1"));
@@ -170,6 +206,23 @@ TEST_F(LifecycleTest, FewerWorkersAreTheFirstOnes) {
   EXPECT_TRUE(all<lifecycle::StartWorker>(step(lifecycle::WorkerExited{w(3), code(kExitResumable)}))
                   .empty());
   EXPECT_EQ(state_of(w(3).worker), "removed");
+}
+
+TEST_F(LifecycleTest, TheNumberOfWorkersStaysWithinTheBoundsOfTheJob) {
+  JobSpec bounded = spec();
+  bounded.fewest_workers = 2;
+  bounded.most_workers = 3;
+  use(bounded);
+  hosts(8);
+  train(3);
+  for (const std::uint32_t count : {1U, 4U}) {
+    const auto outside = life.check(lifecycle::WorkerCountRequested{count, "a test"});
+    ASSERT_FALSE(outside);
+    EXPECT_EQ(outside.error().kind, ErrorKind::kUsage);
+    EXPECT_THAT(outside.error().message, HasSubstr("roles.worker.count = { min = 2, max = 3 }"));
+    EXPECT_TRUE(step(lifecycle::WorkerCountRequested{count, "a solution"}).empty());
+  }
+  EXPECT_TRUE(life.check(lifecycle::WorkerCountRequested{2, "a test"}));
 }
 
 TEST_F(LifecycleTest, ARemovedWorkerDoesNotComeBackWithTheRun) {

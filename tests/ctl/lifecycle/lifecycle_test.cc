@@ -33,6 +33,37 @@ TEST_F(LifecycleTest, GoesThroughAllPhasesAndEndsWhenEverybodyLeft) {
   EXPECT_EQ(life.state(), JobState::kDone);
 }
 
+TEST_F(LifecycleTest, AProgramEndsTheTrainingInItsFirstEpoch) {
+  train();
+  const Effects said = step(lifecycle::TrainingEnded{"the loss stands still"});
+  const auto cut = all<lifecycle::CutPhase>(said);
+  ASSERT_EQ(cut.size(), 1U);
+  EXPECT_EQ(cut[0].phase, 1U);
+  EXPECT_EQ(cut[0].reason, "the loss stands still");
+  ASSERT_EQ(all<lifecycle::PersistImage>(said).size(), 1U);
+  EXPECT_TRUE(step(lifecycle::TrainingEnded{"of another member"}).empty());
+  next_incarnation({w(0), w(1)});
+  step(lifecycle::WorkerDone{w(0), 1});
+  step(lifecycle::WorkerDone{w(1), 1});
+  const auto opened = all<lifecycle::OpenPhase>(step(lifecycle::PhaseDrained{1, 30}));
+  EXPECT_EQ(opened.at(0).start.what, wire::PhaseKind::kEval);
+  const auto last = all<lifecycle::OpenPhase>(step(lifecycle::PhaseDrained{2, 200}));
+  EXPECT_EQ(last.at(0).start.what, wire::PhaseKind::kFinish);
+  EXPECT_EQ(last.at(0).start.epoch, Epoch{1});
+  EXPECT_EQ(life.training_ends()->reason, "the loss stands still");
+}
+
+TEST_F(LifecycleTest, AProgramThatEndsTheTrainingBeforeOrAfterItChangesNothing) {
+  start();
+  EXPECT_TRUE(step(lifecycle::TrainingEnded{"too early"}).empty());
+  settle({w(0), w(1)});
+  train_done(1);
+  step(lifecycle::PhaseDrained{2, 200});
+  train_done(3);
+  step(lifecycle::PhaseDrained{4, 200});
+  EXPECT_TRUE(step(lifecycle::TrainingEnded{"too late"}).empty());
+}
+
 TEST_F(LifecycleTest, AWorkerThatJoinsBeforeItsStartIsReportedIsKnown) {
   hosts();
   step(lifecycle::WorkersPlaced{{{w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});

@@ -13,7 +13,8 @@
 //   settled MEMBER ...              a generation of these; `over`: they are to join again
 //   step N
 //   done MEMBER ... phase=N         it has nothing left to do in that phase
-//   drained phase=N                 every record of it is committed
+//   drained phase=N [trained=N]     every record of it is committed or skipped
+//   ended REASON                    the program ends the training
 //   stored N [ERROR]                checkpoint N, or why there is none
 //   restored phase=N                training goes on from a checkpoint of that phase
 //   stop [grace=TIME] REASON
@@ -102,7 +103,10 @@ class LifecycleScript : public transcript::Machine {
     }
     if (what == "over") return {lifecycle::GenerationEnded{}};
     if (what == "step") return {lifecycle::StepCompleted{Step{std::stoull(line.word(0))}}};
-    if (what == "drained") return {lifecycle::PhaseDrained{line.number("phase", 0)}};
+    if (what == "drained") {
+      return {lifecycle::PhaseDrained{line.number("phase", 0), line.number("trained", 0)}};
+    }
+    if (what == "ended") return {lifecycle::TrainingEnded{line.rest(0)}};
     if (what == "stored")
       return {lifecycle::CheckpointConcluded{std::stoull(line.word(0)), line.rest(1)}};
     if (what == "restored") return {lifecycle::CheckpointRestored{line.number("phase", 0)}};
@@ -248,6 +252,9 @@ class LifecycleScript : public transcript::Machine {
             [](const lifecycle::ReleaseWorker& e) { return show_gone(e); },
             [](const lifecycle::OpenPhase& e) { return "open " + show_phase(e.start); },
             [](const lifecycle::AnnouncePhase& e) { return "announce " + show_phase(e.start); },
+            [](const lifecycle::CutPhase& e) {
+              return fmt::format("cut phase {}: {}", e.phase, e.reason);
+            },
             [](const lifecycle::OrderCheckpoint& e) {
               return fmt::format("checkpoint {}{}", e.number, e.last ? ", the last" : "");
             },

@@ -536,33 +536,6 @@ TEST_F(MembershipTest, ASettledGenerationIsSettledAfterARestart) {
   EXPECT_THAT(all<SendAbort>(step(MemberGone{w(1), "killed"})).at(0).to, ElementsAre(w(0)));
 }
 
-TEST_F(MembershipTest, MembersOfAFormationThatARestartCutShortAreSentBackToJoin) {
-  settle({w(0), w(1)});
-  const Generation base = m.generation();
-  step(CollectiveStuck{"nobody moves"});
-  join_all({w(0), w(1)});
-  ASSERT_EQ(m.state(), Membership::State::kAddresses);
-  Membership again(crypto::Secret(), kPatience);
-  again.restore(m.image());
-  m = again;
-  EXPECT_FALSE(m.settled());
-  expect({w(0), w(1)});
-  const Generation cut = m.generation();
-  EXPECT_EQ(cut, base.next());
-  for (const auto& event : {Input(AddressArrived{w(0), cut, {"at w0"}}),
-                            Input(ReadyArrived{w(0), cut, {Step{5}, 77, 0, {}}})}) {
-    const auto aborts = all<SendAbort>(step(event));
-    ASSERT_EQ(aborts.size(), 1U);
-    EXPECT_EQ(aborts[0].generation, cut);
-    EXPECT_THAT(aborts[0].to, ElementsAre(w(0)));
-  }
-  step(MemberJoined{w(0), cut, holding(base)});
-  const auto forms = all<SendForm>(step(MemberJoined{w(1), cut, holding(base)}));
-  ASSERT_EQ(forms.size(), 2U);
-  EXPECT_EQ(forms[0].generation, cut.next());
-  EXPECT_EQ(forms[0].form.base, base);
-}
-
 TEST_F(MembershipTest, ARestartRemembersWhereTrainingBegan) {
   settle({w(0)});
   step(MemberGone{w(0), "killed"});

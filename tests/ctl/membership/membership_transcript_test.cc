@@ -184,8 +184,8 @@ class MembershipScript : public transcript::Machine {
   }
 
   std::vector<std::string> state() const {
-    static constexpr const char* kNames[] = {"gathering", "gathering", "addresses", "connecting",
-                                             "settled"};
+    static constexpr const char* kNames[] = {"gathering", "gathering",  "restoring",
+                                             "addresses", "connecting", "settled"};
     std::string shown = fmt::format(
         "{}, g{} of state g{}: {}", kNames[static_cast<int>(membership_.state())],
         membership_.generation(), membership_.base(), show_members(membership_.members()));

@@ -139,6 +139,13 @@ TEST_F(MonitorTest, SlowFromTheStartForAPersistentWindowIsDeterministic) {
   EXPECT_EQ(seen_[0].verdict.kind, VerdictKind::kDeterministic);
 }
 
+TEST_F(MonitorTest, SlowSoonAfterItWasMeasuredAsFastAsTheOthersIsPersistent) {
+  run(5, 10, 90);
+  EXPECT_EQ(seen_[0].verdict.kind, VerdictKind::kNone);
+  run(30, 10, 190);
+  EXPECT_EQ(seen_[0].verdict.kind, VerdictKind::kPersistent);
+}
+
 TEST_F(MonitorTest, SlowLaterForAPersistentWindowIsPersistentAndEndsWithTheSlowness) {
   run(30, 10, 90);
   EXPECT_EQ(seen_[0].verdict.kind, VerdictKind::kNone);

@@ -48,7 +48,9 @@ TEST_F(HangTest, ARankThatDoesSomethingElseNeverEnteredWhatTheOthersWaitIn) {
   const Hang hang = explain_hang(ranks);
   EXPECT_EQ(hang.text,
             "w2 never entered all_reduce float32[1] #3 (called from train.py:41): it is at "
-            "train.py:52 in main; w0, w1, w3 wait in it since 31 s");
+            "train.py:52 in main; w0, w1, w3 wait in it");
+  EXPECT_EQ(told(hang), hang.text + " for 31 s");
+  EXPECT_EQ(told(hang, 60), hang.text + " for 91 s") << "told later";
   EXPECT_THAT(hang.culprits, ElementsAre(WorkerId{'w', 2}));
   EXPECT_FALSE(hang.all_wait) << "it may come";
   ASSERT_EQ(hang.stacks.size(), 4U);
@@ -89,7 +91,10 @@ TEST_F(HangTest, ARankThatDoesNotAnswerIsTheCause) {
 TEST_F(HangTest, WhereAllAreInTheSameNobodyIsBlamed) {
   all_in_the_third_but(9);
   const Hang hang = explain_hang(ranks);
-  EXPECT_THAT(hang.text, HasSubstr("every rank has entered all_reduce float32[1] #3"));
+  EXPECT_EQ(
+      told(hang),
+      "every rank has entered all_reduce float32[1] #3 (called from train.py:41), and it does "
+      "not end; w0, w1, w2, w3 wait in it for 31 s: look at the network between the hosts");
   EXPECT_THAT(hang.culprits, IsEmpty());
   EXPECT_TRUE(hang.all_wait);
 }
@@ -112,6 +117,7 @@ TEST_F(HangTest, WithTwoRanksThatDifferBothCallsAreNamedAndNoRankIsBlamed) {
   EXPECT_EQ(hang.text,
             "the ranks called different collectives: w1 called all_reduce #1 (called from "
             "train.py:2), and w0 barrier #1 (called from train.py:1) in its place");
+  EXPECT_EQ(told(hang, 60), hang.text) << "nobody waits for another";
   EXPECT_THAT(hang.culprits, IsEmpty());
   EXPECT_TRUE(hang.all_wait);
   EXPECT_EQ(hang.stacks.size(), 2U);

@@ -139,6 +139,7 @@ TEST_F(TracedRanksTest, RanksThatAllWaitForOneAnotherAreEndedAfterTheTimeOfTheJo
   ASSERT_THAT(ended, SizeIs(1));
   EXPECT_EQ(ended[0].member, w(2)) << "who called something else";
   EXPECT_THAT(ended[0].why, HasSubstr("it called barrier in its place"));
+  EXPECT_THAT(ended[0].why, HasSubstr("wait in it for 41 s")) << "since when it is ended";
 }
 
 TEST_F(TracedRanksTest, ARankThatDoesNotAnswerIsNotAwaitedForLong) {

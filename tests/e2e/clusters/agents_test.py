@@ -87,6 +87,21 @@ class PrivateAgents(AgentsCase):
         self.assert_nothing_left()
 
     @needs_trainer
+    def test_an_eviction_that_meets_a_dying_agent_is_heard_through_the_next_one(self):
+        process, run_dir = self.start_job(self.slow_job())
+        self.await_progress(process, run_dir)
+        os.kill(await_true(self.private_agent, 30, "an agent"), signal.SIGKILL)
+        evicted = self.antdt("evict", run_dir, "w1", "--deadline", "60s")
+        self.assertEqual(evicted.returncode, 0, evicted.stderr)
+        self.assertIn("w1 has left", evicted.stdout)
+        events = [json.loads(line) for line in (run_dir / "events.jsonl").read_text().splitlines()]
+        ends = [e["text"] for e in events if e["kind"] == "worker-exited"]
+        self.assertEqual([text.split(" on ")[0] for text in ends], ["w1"])
+        self.assertIn("exited with code 75", ends[0])
+        self.kill_all()
+        process.communicate(timeout=60)
+
+    @needs_trainer
     def test_an_agent_and_its_job_daemon_killed_together_come_back(self):
         process, run_dir = self.start_job(self.slow_job())
         status = self.await_progress(process, run_dir)
@@ -177,6 +192,34 @@ class SystemAgents(AgentsCase):
         for agent in agents.values():
             agent.terminate()
             agent.wait(10)
+        self.assert_nothing_left()
+
+    @needs_trainer
+    def test_a_run_is_resumed_once_an_agent_of_it_answers(self):
+        keys = self.keys()
+        ports = {name: free_port() for name in ("hosta", "hostb")}
+        agents = [self.start_agent(name, port) for name, port in ports.items()]
+        hosts = ", ".join(f'"127.0.0.1:{port}"' for port in ports.values())
+        process, run_dir = self.start_job(
+            self.slow_job(f'[cluster]\nhosts = [{hosts}]\nkeys = "{keys}"\n'))
+        self.await_progress(process, run_dir)
+        self.assertEqual(self.antdt("stop", run_dir).returncode, 0)
+        process.communicate(timeout=120)
+        for agent in agents:
+            agent.terminate()
+            agent.wait(10)
+        refused = self.antdt("run", "--resume", run_dir)
+        self.assertEqual(refused.returncode, 3, refused.stdout + refused.stderr)
+        self.assertIn("no answer within 3 s from", refused.stderr)
+        self.assertIn("Is antdtd running there", refused.stderr)
+        self.assertTrue((run_dir / "summary.json").exists(), "nothing was changed")
+        agent = self.start_agent("hosta", ports["hosta"])
+        resumed = self.antdt("run", "--resume", run_dir)
+        self.assertEqual(resumed.returncode, 0, resumed.stdout + resumed.stderr)
+        self.assertIn(f"no answer from 127.0.0.1:{ports['hostb']}: the job goes on without",
+                      resumed.stderr)
+        agent.terminate()
+        agent.wait(10)
         self.assert_nothing_left()
 
 

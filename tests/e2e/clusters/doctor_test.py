@@ -135,9 +135,11 @@ class Doctor(SeparateHosts):
                           self.dir / "keys", code=1, job=False)
         self.assertRegex(out, r"error: 10\.78\.0\.99:7700, agent\n")
         self.assertIn("hosta", out)
-        bad = self.antdt("doctor", "--hosts", "hosta", timeout=20)
+        out = self.doctor("--hosts", "nosuch.invalid", "--keys", self.dir / "keys", code=1, job=False)
+        self.assertRegex(out, r"error: nosuch\.invalid:7700, name\n", "the port may be left out")
+        bad = self.antdt("doctor", "--hosts", "hosta:port", timeout=20)
         self.assertEqual(bad.returncode, 2, bad.stderr)
-        self.assertIn("HOST:PORT", bad.stderr)
+        self.assertIn("'hosta:port' is no agent: write host or host:port", bad.stderr)
 
     @needs_trainer
     def test_a_run_warns_first_and_goes_on(self):

@@ -95,6 +95,14 @@ max = "1MiB"
         self.assertEqual(self.antdt("logs", run_dir, "--worker", "w0", "--out", "--lines", 2).stdout,
                          "289999\n290000\n")
 
+    def test_a_worker_that_writes_nothing_on_another_host_is_no_error(self):
+        hosts = [self.add_host("hostb", cpus=1), self.add_host("hostc", cpus=1)]
+        process, run_dir = self.launch(self.job(hosts, "test $ANTDT_WORKER_ID = w1 || echo hello"))
+        self.assertEqual(process.wait(60), 0)
+        shown = self.antdt("logs", run_dir)
+        self.assertEqual((shown.returncode, shown.stdout, shown.stderr),
+                         (0, "w0: hello\n", "nothing was written by w1.1 (WORKER.ATTEMPT)\n"))
+
     def test_a_host_that_cannot_be_reached_is_named_with_the_path(self):
         process, run_dir, hosts = self.start("echo hello")
         self.assertEqual(process.wait(60), 0)
@@ -102,9 +110,11 @@ max = "1MiB"
         lost.die()
         shown = self.antdt("logs", run_dir)
         self.assertEqual(shown.returncode, 3)
-        self.assertEqual(shown.stdout, "hello\n")
+        self.assertEqual(shown.stdout, "w0: hello\n")
         self.assertIn(f"the output of w1 is on {lost.name}: {run_dir}/logs/w1.1.out", shown.stderr)
-        self.assertIn(f"{run_dir}/logs on {lost.endpoint} cannot be read", shown.stderr)
+        self.assertIn(f"{run_dir}/logs on {lost.endpoint} cannot be read: no agent can be reached",
+                      shown.stderr)
+        self.assertIn("start antdtd there", shown.stderr)
         # The files of the other host are all known.
         self.assertEqual(self.antdt("logs", run_dir, "--worker", "w0").returncode, 0)
 

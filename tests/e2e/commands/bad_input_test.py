@@ -92,6 +92,11 @@ class BadInput(EndToEnd):
         run = self.run_job(self.write("job.toml", text))
         self.assert_done(run)
         self.assert_once(run, 2, 200)
+        # Two of the training file and two of the evaluation file, which is the same one.
+        self.assertEqual(run.summary["rows_put_aside"], 4)
+        self.assertIn("4 malformed rows of the data were put aside", run.out)
+        audit = self.antdt("data", "audit", run.dir)
+        self.assertIn("malformed rows of the data, which are no records: 4", audit.stdout)
 
     def test_more_workers_than_the_host_can_take(self):
         text = self.job().replace('command = ["antdt-trainer"]',

@@ -318,6 +318,13 @@ class Skipping(Commands):
         wrong = self.antdt("data", "skip", run_dir, f"5:{last + 1}", "--reason", "too many")
         self.assertNotEqual(wrong.returncode, 0)
         self.assertIn("not in the stream", wrong.stderr)
+        # Epochs are numbered as the status shows them.
+        shown = self.antdt("status", run_dir).stdout
+        self.assertIn("epoch 1/2", shown)
+        for epoch, why in ((2, "the job is in epoch 1"), (3, "the job has no epoch 3")):
+            other = self.antdt("data", "skip", run_dir, "5:6", "--epoch", epoch, "--reason", "x")
+            self.assertEqual(other.returncode, 2, other.stdout)
+            self.assertIn(why, other.stderr)
         self.end_of(process, 0)
         self.assertEqual(self.skipped(run_dir), [30, 0])
         self.assertEqual(self.counts(run_dir), {1.0: 30, 2.0: last - 30})
@@ -327,7 +334,11 @@ class Skipping(Commands):
         process, run_dir = self.start_training()
         self.antdt("stop", run_dir)
         self.end_of(process, 75)
-        for args in (["100:110", "--epoch", 1], [f"{RECORDS - 10}:{RECORDS}"]):
+        for epoch in (0, 3):
+            none = self.antdt("data", "skip", run_dir, "10:20", "--epoch", epoch, "--reason", "x")
+            self.assertEqual(none.returncode, 2, none.stdout)
+            self.assertIn(f"the job has no epoch {epoch}: it has 2", none.stderr)
+        for args in (["100:110", "--epoch", 2], [f"{RECORDS - 10}:{RECORDS}"]):
             done = self.antdt("data", "skip", run_dir, *args, "--reason", "unreadable")
             self.assertEqual(done.returncode, 0, done.stderr)
         resumed = self.antdt("run", "--resume", run_dir)
@@ -380,13 +391,42 @@ format = "none"
         none = self.antdt("logs", run_dir, "--attempt", 7)
         self.assertEqual(none.returncode, 2)
         self.assertIn("there is that of w0.1, w1.1", none.stderr)
-        (run_dir / "logs" / "w1.1.out").unlink()  # as where w1 was on another host
-        (run_dir / "logs" / "w1.1.err").unlink()
-        away = self.antdt("logs", run_dir)
-        self.assertEqual(away.returncode, 3)
-        self.assertIn(f"{run_dir}/logs/w1.1.out", away.stderr)
-        self.assertEqual(away.stdout, "hello\nbye\noh no\n")
+        nobody = self.antdt("logs", run_dir, "--worker", "w77")
+        self.assertEqual(nobody.returncode, 2)
+        self.assertIn("no worker or server w77; it has w0, w1", nobody.stderr)
         self.assert_nothing_left()
+
+    def test_a_worker_that_writes_nothing_is_no_error(self):
+        script = "test $ANTDT_WORKER_ID = w1 || echo hello"
+        run = self.run_job(self.write("job.toml", self.JOB.format(script=script)))
+        self.assert_done(run)
+        shown = self.antdt("logs", run.dir)
+        self.assertEqual((shown.returncode, shown.stdout, shown.stderr),
+                         (0, "w0: hello\n", "nothing was written by w1.1 (WORKER.ATTEMPT)\n"))
+        silent = self.antdt("logs", run.dir, "--worker", "w1")
+        self.assertEqual((silent.returncode, silent.stdout), (0, ""))
+        self.assertEqual(self.antdt("logs", run.dir, "--worker", "w0").stdout, "hello\n")
+
+    def test_output_that_cannot_be_written_is_an_error(self):
+        run = self.run_job(self.write("job.toml", self.JOB.format(script="true")))
+        self.assert_done(run)
+        for command in (["status", run.dir], ["explain", run.dir], ["run", "job.toml", "--json"],
+                        ["--help"]):
+            with open("/dev/full", "w") as full:
+                ended = subprocess.run([ANTDT, *map(str, command)], env=self.env, cwd=self.dir,
+                                       stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+            self.assertEqual(ended.returncode, 1, (command, ended.stderr))
+            self.assertIn("not all output could be written", ended.stderr)
+        # A reader that has seen enough is none.
+        seen = subprocess.run(["/bin/sh", "-c", f"{ANTDT} status {run.dir}; echo $? >&2"],
+                              env=self.env, stdout=self.closed_pipe(), stderr=subprocess.PIPE, text=True)
+        self.assertEqual(seen.stderr, "0\n")
+
+    def closed_pipe(self):
+        reading, writing = os.pipe()
+        os.close(reading)
+        self.addCleanup(os.close, writing)
+        return writing
 
 
 @needs_trainer

@@ -117,6 +117,38 @@ class Plan(EndToEnd):
                                          asked["predictions"]}["gaia"])
         self.assert_nothing_left()
 
+    def test_a_step_takes_at_least_as_long_as_the_device_needs_for_a_batch(self):
+        # A loaded machine makes it longer, and nothing makes it shorter.
+        job = self.write("emulated.toml", """
+schema = 1
+[job]
+name = "plan"
+[roles.worker]
+count = 4
+[roles.server]
+count = 2
+[data]
+format = "index"
+records = 20000
+[batch]
+global = 64
+[trainer]
+model = "emulated"
+sync = "ps-bsp"
+[emulated]
+noise = 0
+[[emulated.device]]
+class = "any"
+flat = "20ms"
+flat_until = 8
+per_sample = "2ms"
+""")
+        known = self.check(self.plan(job))
+        self.assertEqual(set(known), {"allreduce", "ps-bsp", "ps-ssp", "ps-asp"})
+        for name, p in known.items():
+            self.assertGreater(p["compute_seconds"], 0.0355, name)
+            self.assertGreater(p["step_seconds"], 0.0355, name)
+
     def test_a_job_of_another_program_is_refused_and_its_run_tells_of_its_own_way(self):
         job = self.write("own.toml", JOB.format(workers=1, more='command = ["/bin/true"]', trainer=""))
         refused = self.antdt("plan", job)

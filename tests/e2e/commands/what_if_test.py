@@ -227,8 +227,15 @@ threads = 1
 
         (self.dir / "data" / "train.tsv").write_text("not a click log\n")
         done = self.antdt("simulate", "real.toml", "--measure", "8s")
-        self.assertNotEqual(done.returncode, 0, done.stdout)
-        self.assertIn("--from", done.stderr)
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("real.toml could not be measured, because it does not train", done.stderr)
+        self.assertIn("train.tsv:1", done.stderr)
+        self.assertNotIn("neither a run directory", done.stderr)
+        for wrong in (("--at-most", "10"), ("--solution", "foo"), ("--solution", "command")):
+            refused = self.antdt("simulate", "real.toml", *wrong)
+            self.assertEqual(refused.returncode, 2, refused.stdout)
+            self.assertIn(wrong[1], refused.stderr)
+            self.assertNotIn("measuring", refused.stderr)
 
 
 if __name__ == "__main__":

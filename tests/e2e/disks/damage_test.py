@@ -62,6 +62,11 @@ class Damage(tally.TallyTest):
         command = f"antdt run --resume {run_dir} --from-checkpoint"
         self.assertIn(command, refused.stderr)
         self.assertEqual((run_dir / "state.db").read_bytes(), damaged)
+        audit = self.antdt("data", "audit", run_dir)
+        self.assertEqual(audit.returncode, 7, audit.stdout + audit.stderr)
+        self.assertIn("its journal cannot be read", audit.stderr)
+        self.assertIn("file is not a database. ", audit.stderr)
+        self.assertIn(command, audit.stderr)
 
         done, summary = self.resume(run_dir, "--from-checkpoint")
         self.assertIn(f"put aside as {run_dir}/state.db.aside-1", done.stdout)
@@ -104,6 +109,44 @@ class Damage(tally.TallyTest):
         self.assertEqual(len(said), 2)
         self.assertTrue(any(str(newest) in text for text in said), said)
         self.assertIn(str(oldest), self.events(run_dir, "restored")[-1])
+        self.assert_exact(summary, run_dir, RECORDS, 2)
+        self.assert_nothing_left()
+
+    def test_a_job_that_cannot_list_its_checkpoints_waits_until_it_can(self):
+        job = self.write("job.toml", tally.job(workers=2, records=RECORDS, delay="10ms", extra=EXTRA))
+        process, run_dir = self.start_job(job)
+        self.await_training(run_dir)
+        await_true(lambda: self.checkpoints(run_dir), 60, "a checkpoint")
+        folder, away = run_dir / "checkpoints", run_dir / "away"
+        folder.rename(away)
+        folder.write_text("no folder")
+        for worker in self.await_answer(run_dir)["workers"]:
+            self.kill(worker["pid"])
+        await_true(lambda: self.events(run_dir, "checkpoint-unknown"), 60, "a word about it")
+        [said] = self.events(run_dir, "checkpoint-unknown")
+        self.assertRegex(said, "checkpoints cannot be listed: .*the job waits until")
+        self.assertEqual(self.events(run_dir, "restored"), [])
+        folder.unlink()
+        away.rename(folder)
+        summary = self.finish(process, run_dir)
+        [restored] = self.events(run_dir, "restored")
+        self.assertIn(f"from {folder}/s", restored)
+        self.assert_exact(summary, run_dir, RECORDS, 2)
+        self.assert_nothing_left()
+
+    def test_a_run_whose_checkpoints_cannot_be_listed_is_not_begun_anew(self):
+        run_dir = self.broken_off()
+        folder, away = run_dir / "checkpoints", run_dir / "away"
+        folder.rename(away)
+        folder.write_text("no folder")
+        refused = self.antdt("run", "--resume", run_dir)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("checkpoints cannot be listed", refused.stderr)
+        self.assertIn("mend that, and resume it again", refused.stderr)
+        folder.unlink()
+        away.rename(folder)
+        done, summary = self.resume(run_dir)
+        self.assertIn("training goes on from", done.stdout)
         self.assert_exact(summary, run_dir, RECORDS, 2)
         self.assert_nothing_left()
 

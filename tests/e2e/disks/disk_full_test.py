@@ -55,10 +55,25 @@ class DiskFull(tally.TallyTest):
         await_true(lambda: self.events(run_dir, "paused"), 60, "the job is paused")
         self.assertIn(str(small), self.events(run_dir, "paused")[0])
         self.assertIsNone(process.poll(), "it waits")
+        self.assert_all_say_that_it_is_paused(run_dir, small)
         hog.unlink()
         await_true(lambda: self.events(run_dir, "continued"), 30, "the job goes on")
+        self.await_status(run_dir, lambda s: not s["paused"], 30, "nothing else is said")
         summary = self.finish(process, run_dir)
         self.assert_exact(summary, run_dir, RECORDS, 2)
+
+    def assert_all_say_that_it_is_paused(self, run_dir, small):
+        full = f"paused: the disk of the journal is full: make room for 8 MiB in {small}"
+        status = self.status(run_dir)
+        self.assertTrue(status["paused"])
+        self.assertIn("the disk of the journal is full", status["disk_trouble"])
+        self.assertEqual(status["samples_per_second"], 0)
+        self.assertNotIn("eta_seconds", status)
+        said = self.antdt("status", run_dir).stdout
+        self.assertTrue(said.startswith(full), said)
+        self.assertIn("paused", self.antdt("jobs").stdout)
+        self.assertIn(full, self.antdt("jobs").stdout)
+        self.assertIn(f"The job is {full}", self.antdt("explain", run_dir).stdout)
 
     def begin_with_small_checkpoints(self, records):
         """A job that trains, and a file system of its checkpoints alone."""

@@ -1,14 +1,17 @@
 """The run directory's filesystem does not answer for longer than the timeouts of a silent host and
 of an absent job daemon. Nothing is lost, the job reports the trouble, and it goes on by itself."""
 
+import json
 import os
+import pathlib
 import shutil
 import subprocess
+import time
 import unittest
 
 import shared  # noqa: F401 (finds what follows)
 import tally
-from harness import BIN, needs_trainer
+from harness import BIN, await_true, needs_trainer
 
 LIBRARY = BIN.parent / "tests" / "libantdt_slow_path.so"
 PATIENCE = """[failure]
@@ -58,11 +61,20 @@ class StandingDisk(tally.TallyTest):
         self.await_training(run_dir, samples=1000)
         return process, run_dir
 
-    def stand_still(self, run_dir):
-        """Stalls the disk until the trouble is reported, and STALL seconds in all."""
+    def begin_to_stall(self, run_dir):
         self.control.write_text("stall")
         said = self.await_status(run_dir, lambda s: s["disk_trouble"], 30, "it is said")
         self.assertIn("has not answered for", said["disk_trouble"])
+        return said
+
+    def connections(self, run_dir):
+        """Of commands with the job daemon."""
+        socket = json.loads((run_dir / "control.json").read_text())["jobd_socket"]
+        return sum(line.endswith(socket) for line in pathlib.Path("/proc/net/unix").read_text().splitlines())
+
+    def stand_still(self, run_dir):
+        """Stalls the disk until the trouble is reported, and STALL seconds in all."""
+        said = self.begin_to_stall(run_dir)
         explained = self.antdt("explain", run_dir)
         self.assertIn("A disk stands still: the filesystem of", explained.stdout, explained.stderr)
         # A command that is stuck on the files still asks the daemon.
@@ -96,6 +108,22 @@ class StandingDisk(tally.TallyTest):
         process, run_dir = self.start()
         self.stand_still(run_dir)
         self.assert_nothing_was_lost(process, run_dir)
+
+    def test_an_order_that_is_given_meanwhile_is_carried_out_afterwards(self):
+        process, run_dir = self.start("--detach")
+        self.assertEqual(process.wait(60), 0)
+        self.begin_to_stall(run_dir)
+        before = self.connections(run_dir)
+        stop = subprocess.Popen([str(BIN / "antdt"), "stop", str(run_dir)], env=self.env,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(lambda: (stop.poll() is None and stop.kill(), stop.communicate()))
+        await_true(lambda: self.connections(run_dir) > before, 20, "the order is on its way")
+        time.sleep(1)  # the daemon, which only waits, reads it; nobody else asks for anything
+        self.assertIsNone(stop.poll())
+        self.control.write_text("")
+        self.assertEqual(stop.wait(60), 0, stop.stdout.read())
+        await_true(lambda: (run_dir / "summary.json").exists(), 60, "the job has stopped")
+        self.assertEqual(json.loads((run_dir / "summary.json").read_text())["state"], "stopped")
 
 
 def seconds_in(trouble):

@@ -31,7 +31,7 @@ class Poison(tally.TallyTest):
             self.assertIn(f"record {POISON} is poison", cause)
         # The last lines on the terminal say what to do.
         last = run.err.splitlines()[-1]
-        named = re.search(r"first cause: positions (\d+):(\d+) of epoch 0 were held by 3 "
+        named = re.search(r"first cause: positions (\d+):(\d+) of epoch 1 were held by 3 "
                           r"workers that were lost", last)
         self.assertTrue(named, run.err)
         first, end = map(int, named.groups())
@@ -39,7 +39,7 @@ class Poison(tally.TallyTest):
         command = re.search(r"antdt (data skip .*) --reason TEXT$", last)
         self.assertTrue(command, last)
         args = command.group(1).split()
-        self.assertEqual(args, ["data", "skip", str(run.dir), f"{first}:{end}", "--epoch", "0"])
+        self.assertEqual(args, ["data", "skip", str(run.dir), f"{first}:{end}", "--epoch", "1"])
 
         skipped = self.antdt(*args, "--reason", "the program dies of it")
         self.assertEqual(skipped.returncode, 0, skipped.stderr)

@@ -2,11 +2,12 @@
 
 import json
 import pathlib
+import shutil
 import subprocess
 import unittest
 
 import shared  # noqa: F401 (finds what follows)
-from harness import SOURCE, EndToEnd
+from harness import BIN, SOURCE, EndToEnd
 
 PLAIN = """
 schema = 1
@@ -60,6 +61,38 @@ class Programs(EndToEnd):
         self.assertIn("exited with code 9", run.summary["exit"]["first_cause"])
         self.assertIn("no such table", run.out + run.err)
         self.assert_nothing_left()
+
+    def test_a_program_that_does_not_speak_the_protocol_is_told_what_to_change(self):
+        self.write("data.csv", "1,2\n" * 100)
+        run = self.run_job(self.write("job.toml", PLAIN.format(
+            protocol="antdt", command='["true"]').replace('restart = "gang"\n', "") + DATA +
+            '[batch]\nglobal = 10\n[trainer]\nsync = "allreduce"\n'))
+        self.assertEqual(run.code, 2, run.explain())
+        cause = run.summary["exit"]["first_cause"]
+        self.assertIn("without having joined the job", cause)
+        self.assertIn('roles.worker.protocol to "torchrun" or "exec"', cause)
+        self.assertNotIn("budget", cause)
+
+    def test_torchrun_ends_with_1_whatever_the_script_ends_with(self):
+        self.write("fail.sh", "exit 2\n")
+        ended = self.antdt("torchrun", "--no-python", "sh", "fail.sh")
+        self.assertEqual(ended.returncode, 1, ended.stdout + ended.stderr)
+        self.assertIn("exited with code 2", ended.stdout + ended.stderr)
+
+    def test_a_python_package_alone_finds_the_library_of_the_agent(self):
+        package = self.dir / "package"
+        shutil.copytree(SOURCE / "python" / "antdt", package / "antdt")
+        job = PLAIN.format(protocol="exec", command=json.dumps(
+            ["/usr/bin/python3", "-c", "from antdt import _abi; print(_abi.load()._name)"]))
+        run = self.run_job(self.write("job.toml", job + f"env = {{ PYTHONPATH = '{package}' }}\n"))
+        self.assert_done(run)
+        self.assertEqual((run.dir / "logs" / "w0.1.out").read_text().strip(),
+                         str((BIN.parent / "lib" / "libantdt.so.1").resolve()))
+        mine = f"{package}/antdt/lib/libantdt.so.1"
+        run = self.run_job(self.write("job.toml", job + f"env = {{ PYTHONPATH = '{package}', "
+                                      f"ANTDT_LIBRARY = '{mine}' }}\n"))
+        self.assertEqual(run.code, 1, "what the user chose is not there")
+        self.assertIn(mine, run.out + run.err)
 
     def test_a_program_that_kills_itself_is_reported_with_the_signal(self):
         job = self.write("job.toml", PLAIN.format(

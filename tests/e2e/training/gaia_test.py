@@ -1,7 +1,7 @@
 """Domains that send one another significant updates (trainer.sync = "gaia"): each record is in the
 merged model once, whoever leaves, comes, or is lost, and models learn as by all-reduce."""
 
-import itertools
+import math
 import statistics
 import unittest
 
@@ -86,6 +86,17 @@ class Gaia(tally.ReplicasTest):
         self.assertIn("which is in no [[domain]]", done.stderr)
 
 
+# Of 10,000 digits, two runs of the same job differ by some 0.004, and one by Gaia in some fifty is
+# 0.014 below the others. So the means of three seeds are compared, and of more where three do not
+# tell on which side of the bound they are.
+MOST_BEHIND = 0.005
+
+
+def error_of(accuracy):
+    """The standard error of the difference of the means."""
+    return math.sqrt(sum(statistics.variance(found) / len(found) for found in accuracy.values()))
+
+
 @needs_trainer
 class GaiaQuality(tally.TallyTest):
     def test_mnist_is_learned_as_by_all_reduce_with_a_part_of_the_bytes(self):
@@ -96,18 +107,20 @@ class GaiaQuality(tally.TallyTest):
                .replace('optimizer = "adam"', 'optimizer = "sgd"\nmomentum = 0.9')
                .replace("lr = 1e-3", "lr = 0.05").replace("global = 128", "global = 256")) + TWO
         accuracy, between = {"allreduce": [], "gaia": []}, {"allreduce": 0, "gaia": 0}
-        for seed, sync in itertools.product((3, 4, 5), accuracy):
-            text = job.replace("seed = 3", f"seed = {seed}").replace("allreduce", sync)
-            run = self.run_job(self.write(f"{sync}-{seed}.toml", text))
-            self.assert_done(run)
-            self.assert_once(run, 2, 60000)
-            accuracy[sync].append(run.summary["epochs"][-1]["eval"]["accuracy"])
-            between[sync] += sum(t["sent_bytes"] for t in run.summary["traffic"]["domains"]
-                                 if t["from_domain"] != t["to_domain"])
+        for seed in range(3, 13):
+            for sync in accuracy:
+                text = job.replace("seed = 3", f"seed = {seed}").replace("allreduce", sync)
+                run = self.run_job(self.write(f"{sync}-{seed}.toml", text))
+                self.assert_done(run)
+                self.assert_once(run, 2, 60000)
+                accuracy[sync].append(run.summary["epochs"][-1]["eval"]["accuracy"])
+                between[sync] += sum(t["sent_bytes"] for t in run.summary["traffic"]["domains"]
+                                     if t["from_domain"] != t["to_domain"])
+            behind = statistics.mean(accuracy["allreduce"]) - statistics.mean(accuracy["gaia"])
+            if len(accuracy["gaia"]) >= 3 and abs(behind - MOST_BEHIND) > 2.5 * error_of(accuracy):
+                break
         print(f"accuracy {accuracy}, bytes between domains {between}", flush=True)
-        # Of 10,000 digits, two runs of the same job differ by some 0.004, so means are compared.
-        self.assertGreater(statistics.mean(accuracy["gaia"]),
-                           statistics.mean(accuracy["allreduce"]) - 0.005)
+        self.assertLess(behind, MOST_BEHIND)
         self.assertLess(between["gaia"], 0.6 * between["allreduce"])
 
 

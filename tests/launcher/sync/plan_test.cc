@@ -139,6 +139,14 @@ TEST(Plan, OfWaysThatAreAsFastTheOneThatChangesLessIsRecommended) {
   EXPECT_THAT(plan.reasons, Contains(HasSubstr("lack some updates")));
 }
 
+TEST(Plan, ADifferenceThatMayBeTheErrorOfTheTrialsIsCalledSo) {
+  Measured m = on_one_host();
+  for (Trial& trial : m.trials) trial.error = 0.3;
+  EXPECT_THAT(plan_of(m).reasons, Contains(HasSubstr("the error of measurement, 85 %")));
+  for (Trial& trial : m.trials) trial.error = 0.001;
+  EXPECT_THAT(plan_of(m).reasons, testing::Not(Contains(HasSubstr("the error of measurement"))));
+}
+
 TEST(Plan, AWayThatAJobCannotUseIsNeverRecommendedAndSaysWhy) {
   Measured m = on_one_host();
   m.impossible[Strategy::kAllReduce] = "because";

@@ -1,4 +1,6 @@
-"""A loop as it is written for accelerate (integrations_test.py). Usage: accelerate_loop.py ours|theirs OUT [FAIL]"""
+"""A loop as it is written for accelerate (integrations_test.py). Usage: accelerate_loop.py ours|theirs OUT [FAIL | EPOCHS]
+
+EPOCHS: the loop goes through so many, and the job has more."""
 import os
 import sys
 import time
@@ -21,7 +23,8 @@ sched = torch.optim.lr_scheduler.ExponentialLR(opt, 0.99)
 
 accelerator = Accelerator()
 net, opt, loader, sched = accelerator.prepare(net, opt, loader, sched)
-for epoch in range(EPOCHS):
+fails = len(sys.argv) > 3 and sys.argv[3] == "fails"
+for epoch in range(int(sys.argv[3]) if len(sys.argv) > 3 and not fails else EPOCHS):
     for n, (inputs, wanted) in enumerate(loader):
         with accelerator.accumulate(net):
             opt.zero_grad()
@@ -29,9 +32,10 @@ for epoch in range(EPOCHS):
             accelerator.backward(loss)
             opt.step()
             sched.step()
-        if len(sys.argv) > 3 and n == 5 and os.environ.get("ANTDT_ATTEMPT") == "1":
+        if fails and n == 5 and os.environ.get("ANTDT_ATTEMPT") == "1":
             raise ValueError("of the loop's own")
         time.sleep(0.005)
+accelerator.end_training()
 accelerator.print("loss", loss.item() if sys.argv[1] == "theirs" else "")
 if accelerator.is_main_process and sys.argv[2] != "-":
     torch.save(accelerator.unwrap_model(net).state_dict(), sys.argv[2])

@@ -8,20 +8,10 @@ import time
 import torch
 
 import antdt.torch as adt
+from counted import Numbers
 
 folder, records, evaluated = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 delay = float(sys.argv[4]) if len(sys.argv) > 4 else 0.0
-
-
-class Numbers(torch.utils.data.Dataset):
-    def __init__(self, count):
-        self.count = count
-
-    def __len__(self):
-        return self.count
-
-    def __getitem__(self, i):
-        return i
 
 
 def loss(i):

@@ -1,5 +1,7 @@
 """A LightningModule, trained by antdt.integrations.lightning or by Lightning (integrations_test.py). Without
-Lightning it is a torch.nn.Module with the same methods. Usage: lightning_module.py ours|theirs OUT"""
+Lightning it is a torch.nn.Module with the same methods. Usage: lightning_module.py ours|theirs OUT [EPOCHS]
+
+EPOCHS: ours ends the training after so many."""
 import sys
 
 import torch
@@ -30,7 +32,8 @@ class Sines(Module):
 
 
 def main():
-    which, out = sys.argv[1:]
+    which, out = sys.argv[1:3]
+    enough = int(sys.argv[3]) if len(sys.argv) > 3 else EPOCHS + 1
     torch.manual_seed(1)
     x = torch.randn(RECORDS, 4)
     dataset = torch.utils.data.TensorDataset(x, x.sum(1, keepdim=True).sin())
@@ -38,7 +41,9 @@ def main():
     module = Sines()
     if which == "ours":
         from antdt.integrations.lightning import fit
-        fit(module, loader, max_epochs=EPOCHS, gradient_clip_val=0.5)
+        epochs = iter(range(1, EPOCHS + 1))
+        fit(module, loader, max_epochs=EPOCHS, gradient_clip_val=0.5,
+            until=lambda found: "enough" if next(epochs) == enough else None)
     else:
         pytorch_lightning.Trainer(
             max_epochs=EPOCHS, gradient_clip_val=0.5, accelerator="cpu", logger=False,

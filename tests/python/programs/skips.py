@@ -9,6 +9,7 @@ import time
 import torch
 
 import antdt.torch as adt
+from counted import Numbers, Tally
 
 records, delay = int(sys.argv[1]), float(sys.argv[2])
 attempt = int(os.environ.get("ANTDT_ATTEMPT", "1"))
@@ -20,28 +21,11 @@ def reason_of(record):
     return "busy" if record % 31 == 0 and (record // 31 + attempt) % 2 else None
 
 
-class Numbers(torch.utils.data.Dataset):
-    def __len__(self):
-        return records
-
-    def __getitem__(self, i):
-        return i
-
-
-class Tally(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.counts = torch.nn.Parameter(torch.zeros(records))
-
-    def forward(self, i):
-        return self.counts[i].sum()
-
-
 job = adt.init(epochs=2)
-net = job.ddp(Tally())
+net = job.ddp(Tally(records))
 job.state(model=net)
 for epoch in job.epochs():
-    for step in job.steps(adt.Loader(Numbers())):
+    for step in job.steps(adt.Loader(Numbers(records))):
         for mb in step:
             with step.micro(mb):
                 for reason in ("torn", "busy"):
@@ -53,7 +37,6 @@ for epoch in job.epochs():
             time.sleep(delay)
         step.apply()
         if step.weight:
-            with torch.no_grad():
-                net.counts += (net.counts.grad * step.weight).round()
+            net.add(step.weight)
 if not job.in_job:
     print(int(net.counts.sum()), flush=True)

@@ -1,5 +1,7 @@
 """Calls of an accelerate loop that are supported, and those that are refused."""
+import os
 import unittest
+from unittest import mock
 
 import torch
 
@@ -24,7 +26,7 @@ class Refused(unittest.TestCase):
         self.check(r"Accelerator\(max_grad_norm=2\)", lambda: Accelerator().clip_grad_norm_(None, 2))
 
     def test_collectives_of_the_programs_own(self):
-        for name in ("gather", "gather_for_metrics", "reduce", "wait_for_everyone", "save_state"):
+        for name in ("sync_gradients", "gather", "gather_for_metrics", "reduce", "wait_for_everyone", "save_state"):
             self.check(f"accelerator.{name}: ", lambda: getattr(Accelerator(), name)())
 
     def test_objects_that_cannot_be_prepared(self):
@@ -33,9 +35,19 @@ class Refused(unittest.TestCase):
         self.check("a int is no model", lambda: Accelerator().prepare(3), TypeError)
         own = torch.utils.data.DataLoader(loader.dataset, sampler=torch.utils.data.SubsetRandomSampler([1]))
         self.check("a sampler of its own", lambda: Accelerator().prepare(net, opt, own), TypeError)
+        self.check(r"one loader, to train on.*accelerator.evaluate\(loader, metric\)",
+                   lambda: Accelerator().prepare(net, opt, loader, loader), TypeError)
         accelerator = Accelerator()
         accelerator.prepare(net, opt, loader)
         self.check("in one call", lambda: accelerator.prepare(net))
+
+    def test_there_is_one_main_process_before_there_are_ranks(self):
+        for worker, is_main in (("w0", True), ("w1", False)):
+            with mock.patch.dict(os.environ, ANTDT_SOCKET="/nowhere", ANTDT_WORKER_ID=worker):
+                accelerator = Accelerator()
+                accelerator.prepare(*things())
+                self.assertEqual(accelerator.is_main_process, is_main)
+                self.check("known from the first epoch on", lambda: accelerator.process_index)
 
     def test_a_mean_is_weighed_by_its_records(self):
         net, opt, loader = things()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import unittest
+from unittest import mock
 
 import torch
 
@@ -109,6 +110,12 @@ class Alone(unittest.TestCase):
         program.run(adt.Loader(data()))
         self.assertEqual(sorted(sum(program.steps, [])), list(range(RECORDS)))
 
+    def test_where_it_stands_may_be_asked_before_it_begins(self):
+        job = adt.init()
+        self.assertEqual((job.config, job.run_dir, job.rank, job.size), ({}, "", 0, 1))
+        job.ddp(torch.nn.Linear(1, 1))
+        job.state()
+
     def test_evaluation_goes_over_all_records(self):
         program, loader, found = Program(epochs=2), adt.Loader(data()), []
         program.after_epoch = lambda epoch: found.append(program.job.evaluate(
@@ -182,9 +189,57 @@ class Misuse(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "has to be a map-style one"):
             adt.Loader(iter([1, 2]))
 
+    def test_a_data_loader_of_pytorch(self):
+        loader = torch.utils.data.DataLoader(data(), batch_size=10)
+        self.check(r"job.steps was given a DataLoader.*give adt.Loader\(dataset, collate_fn=", loader,
+                   error=TypeError)
+        program = Program()
+        program.after_epoch = lambda epoch: program.job.evaluate(loader, lambda mb: adt.Sums())
+        with self.assertRaisesRegex(TypeError, "job.evaluate was given a DataLoader"):
+            program.run(adt.Loader(data()))
+        with self.assertRaisesRegex(TypeError, "give it the DataLoader's dataset"):
+            adt.Loader(loader)
+
+    def test_options_of_a_data_loader_that_the_job_decides(self):
+        for option, words in (("batch_size", r"\[batch\] global"), ("shuffle", "data.shuffle"),
+                              ("sampler", "Subset"), ("drop_last", "weighed by its records"),
+                              ("pin_memory", "pin_memory.. in the loop"), ("worker_init_fn", "forked"),
+                              ("colour", "it has dataset, collate_fn, num_workers and prefetch")):
+            with self.assertRaisesRegex(TypeError, f"adt.Loader has no {option}.*{words}"):
+                adt.Loader(data(), **{option: None})
+
+    def test_settings_that_are_no_numbers_or_too_small(self):
+        for options, error in (({"batch_size": 0}, ValueError), ({"epochs": "3"}, TypeError),
+                               ({"accumulation": -1}, ValueError), ({"seed": -1}, ValueError),
+                               ({"read_ahead": 1.5}, TypeError)):
+            with self.assertRaisesRegex(error, f"adt.init.{list(options)[0]}="):
+                adt.init(**options)
+
+    def test_a_rank_before_there_is_one(self):
+        with mock.patch.dict(os.environ, ANTDT_SOCKET="/nowhere", ANTDT_WORKER_ID="w3"):
+            job = adt.init()
+            self.assertEqual(job.worker, "w3")
+            for ask in (lambda: job.rank, lambda: job.size):
+                with self.assertRaisesRegex(RuntimeError, "known from the first epoch on.*names it: w3"):
+                    ask()
+
     def test_a_module_that_waits_for_all_in_each_forward(self):
         with self.assertRaisesRegex(TypeError, "SyncBatchNorm waits"):
             adt.init().ddp(torch.nn.Sequential(torch.nn.SyncBatchNorm(3)))
+
+    def test_a_loss_that_is_no_sum(self):
+        def micro(loss):
+            def one(step, mb):
+                with step.micro(mb):
+                    step.backward(loss(mb), weight=mb.weight)
+            return one
+        net = Program().net
+        self.check(r"shape \(10, 1\) is no sum; .*reduction=\"sum\"", error=ValueError,
+                   micro=micro(lambda mb: net(mb.x)))
+        self.check("a float has no gradients.*not its .item", error=TypeError,
+                   micro=micro(lambda mb: net(mb.x).sum().item()))
+        self.check("depends on no parameter that is trained", error=ValueError,
+                   micro=micro(lambda mb: net(mb.x).sum().detach()))
 
     def test_a_loss_without_a_weight(self):
         with self.assertRaises(TypeError):
@@ -238,6 +293,11 @@ class Ends(unittest.TestCase):
                     sys.exit(3)
             """)
         self.assertEqual(done.returncode, 3, done.stderr)
+
+    def test_an_error_is_told_once(self):
+        done = self.run_program("program.run(torch.utils.data.DataLoader(data()))")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr.count("Traceback"), 1, done.stderr)
 
     def test_a_forked_child_is_ended_by_the_signal_that_asks_its_parent_to_leave(self):
         done = self.run_program("""

@@ -26,11 +26,11 @@ class GradientsOfAModule(unittest.TestCase):
         gradients = Gradients(module, 100_000, True)
         # The first layer's gradient comes last.
         module[0].weight.register_hook(lambda g: order.append(list(member.handed)))
-        gradients.arm(member)
+        gradients.arm(member, 2)
         loss_of(module).backward()
         self.assertEqual(len(order[0]), 1, "the last layers' bucket")
         gradients.disarm()
-        gradients.finish(member)
+        gradients.finish(member, 2)
         self.assertEqual(sum(member.handed), sum(p.numel() for p in module.parameters()))
 
     def test_buckets_are_handed_over_in_one_order_whatever_was_computed(self):
@@ -39,9 +39,9 @@ class GradientsOfAModule(unittest.TestCase):
             module, member = net(), Reducing()
             gradients = Gradients(module, 100_000, True)
             if computes:
-                gradients.arm(member)
+                gradients.arm(member, 2)
                 loss_of(module).backward()
-            gradients.finish(member)
+            gradients.finish(member, 2)
             handed.append(member.handed)
         self.assertEqual(handed[0], handed[1])
 
@@ -52,14 +52,31 @@ class GradientsOfAModule(unittest.TestCase):
                 gradients = Gradients(module, 10_000, True)
                 for last in (False, False, True):
                     if last:
-                        gradients.arm(member)
+                        gradients.arm(member, 2)
                     loss_of(module, dtype).backward()
                     loss_of(plain, dtype).backward()
                 gradients.disarm()
-                gradients.finish(member)
+                gradients.finish(member, 2)
                 gradients.divide(5.0)
                 for ours, theirs in zip(module.parameters(), plain.parameters()):
                     self.assertTrue(torch.equal(ours.grad, theirs.grad / 5.0))
+
+    def test_a_device_and_the_host_exchange_gradients_only_if_there_are_others(self):
+        for members in (1, 2):
+            with self.subTest(members):
+                module, plain, member = net(), net(), Reducing()
+                gradients = Gradients(module, 10_000, True)
+                for bucket in gradients._buckets:  # as if the sums were in a device's memory
+                    bucket.host = torch.full((bucket.count,), 9.0, dtype=bucket.dtype)
+                gradients.arm(member, members)
+                loss_of(module).backward()
+                loss_of(plain).backward()
+                gradients.finish(member, members)
+                gradients.divide(1.0)
+                for ours, theirs in zip(module.parameters(), plain.parameters()):
+                    self.assertTrue(torch.equal(ours.grad, theirs.grad))
+                copied = [not bool((bucket.host == 9.0).all()) for bucket in gradients._buckets]
+                self.assertEqual(set(copied), {members > 1})
 
     def test_gradients_that_the_program_set_to_none_are_not_lost(self):
         module, plain, member = net(), net(), Reducing()
@@ -68,7 +85,7 @@ class GradientsOfAModule(unittest.TestCase):
         for _ in range(2):
             loss_of(module).backward()
             loss_of(plain).backward()
-        gradients.finish(member)
+        gradients.finish(member, 2)
         gradients.divide(1.0)
         for ours, theirs in zip(module.parameters(), plain.parameters()):
             self.assertTrue(torch.equal(ours.grad, theirs.grad))
@@ -78,7 +95,7 @@ class GradientsOfAModule(unittest.TestCase):
         gradients = Gradients(module, 1 << 20, False)
         for _ in range(300):  # 1/256 added to 1 is nothing in bfloat16
             module.weight.sum().backward()
-        gradients.finish(member)
+        gradients.finish(member, 2)
         gradients.divide(2.0)
         self.assertEqual(module.weight.grad.dtype, torch.bfloat16)
         self.assertTrue(torch.equal(module.weight.grad,
@@ -87,17 +104,17 @@ class GradientsOfAModule(unittest.TestCase):
     def test_an_unused_parameter_has_a_gradient_of_zero(self):
         module, member = net(), Reducing()
         gradients = Gradients(module, 1 << 20, True)
-        gradients.arm(member)
+        gradients.arm(member, 2)
         module[4].bias.sum().backward()
         gradients.disarm()
-        gradients.finish(member)
+        gradients.finish(member, 2)
         gradients.divide(1.0)
         self.assertEqual(module[0].weight.grad.abs().sum(), 0)
         self.assertEqual(module[4].bias.grad.tolist(), [1, 1])
 
     def test_a_second_backward_after_the_buckets_went_is_refused_in_words(self):
         gradients, member = Gradients(module := net(), 1 << 20, True), Reducing()
-        gradients.arm(member)
+        gradients.arm(member, 2)
         loss_of(module).backward()
         with self.assertRaisesRegex(RuntimeError, "overlap=False"):
             loss_of(module).backward()
@@ -107,7 +124,7 @@ class GradientsOfAModule(unittest.TestCase):
         gradients = Gradients(module, 100_000, True)
         where = [p.grad.data_ptr() for p in module.parameters()]
         for _ in range(100):
-            gradients.arm(member)
+            gradients.arm(member, 2)
             loss_of(module).backward()
             gradients.clear()
         self.assertEqual(where, [p.grad.data_ptr() for p in module.parameters()])

@@ -3,6 +3,7 @@ import collections
 import json
 import unittest
 
+import numpy
 import torch
 
 from antdt.torch._state import JSON_PART, State
@@ -43,6 +44,19 @@ class Program:
     def bytes(self):
         self.state.bring_up_to_date(self.memory)
         return self.memory.all_bytes()
+
+
+class Kept:
+    """Anything with a state_dict."""
+
+    def __init__(self, held):
+        self.held = held
+
+    def state_dict(self):
+        return self.held
+
+    def load_state_dict(self, state):
+        self.held = state
 
 
 OPTIMIZERS = {
@@ -178,6 +192,11 @@ class Registering(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "needs no closure"):
             Program(1, lambda p: torch.optim.LBFGS(p))
 
+    def test_an_optimizer_that_takes_sparse_gradients_alone_is_refused_in_words(self):
+        with self.assertRaisesRegex(TypeError, r"job.state\(opt=…\): SparseAdam cannot take a step by itself.*"
+                                               r"does not support dense gradients.*dense gradients$"):
+            Program(1, lambda p: torch.optim.SparseAdam(list(p)))
+
     def test_an_object_without_state_dict_is_refused_with_the_reason(self):
         state = State()
         state.add({"thing": object()})
@@ -199,6 +218,49 @@ class Registering(unittest.TestCase):
         history.values = [0.123456789] * 10000
         with self.assertRaisesRegex(ValueError, "keep histories"):
             state.bring_up_to_date(memory)
+
+    def pass_on(self, first, second):
+        """The state of one thing is taken over by the other."""
+        states, memories = [State(), State()], [Memory(), Memory()]
+        for thing, state, memory in zip((first, second), states, memories):
+            state.add({"n": thing})
+            state.begin(memory)
+        for state, memory in zip(states, memories):
+            state.bring_up_to_date(memory)
+        memories[1].receive(memories[0])
+        states[1].replaced()
+
+    def test_arrays_of_numpy_and_sets_survive(self):
+        arrays = [numpy.arange(6.0).reshape(2, 3).T, numpy.array([1, 65535], dtype=numpy.uint16),
+                  numpy.array(2.5), numpy.zeros((0, 3)), numpy.array([True, False]), numpy.array([1 + 2j]),
+                  numpy.array(["a", "Ω"]), numpy.array([0.1, float("nan")], dtype=numpy.float16)]
+        first = Kept({"arrays": arrays, "set": {1, "a"}, "frozen": frozenset([2.5]), "on": torch.device("cpu")})
+        second = Kept({"arrays": [numpy.zeros_like(a) for a in arrays], "set": set(), "frozen": frozenset(),
+                       "on": torch.device("cpu")})
+        self.pass_on(first, second)
+        for ours, theirs in zip(second.held["arrays"], arrays):
+            self.assertEqual((ours.dtype, ours.shape, ours.tobytes()),
+                             (theirs.dtype, theirs.shape, theirs.tobytes()))
+            self.assertTrue(ours.flags.writeable)
+        for key in ("set", "frozen", "on"):
+            self.assertEqual(second.held[key], first.held[key])
+
+    def test_a_value_that_would_not_be_kept_is_refused_with_its_path(self):
+        for value in (object(), {(1, 2): 3}, collections.deque([1]), numpy.array([None]), 1j):
+            state = State()
+            state.add({"n": Kept({"a": [0, value]})})
+            with self.assertRaisesRegex(TypeError, rf"job.state\(n=…\): n/a/1 is a .*{type(value).__name__}, and "
+                                                   r"would not be kept"):
+                state.begin(Memory())
+
+    def test_members_with_other_entries_are_told_which(self):
+        states, memories = [State(), State()], [Memory(), Memory()]
+        for state, memory, names in zip(states, memories, ("ab", "ac")):
+            state.add({name: Kept({"v": 1}) for name in names})
+            state.begin(memory)
+        memories[1].receive(memories[0])
+        with self.assertRaisesRegex(RuntimeError, "was given a, c here, and a, b where the state comes from"):
+            states[1].replaced()
 
     def test_counters_functions_and_tuples_survive(self):
         class Mixed:

@@ -222,6 +222,49 @@ TEST(WorldOfOne, AMemberThatAsksToLeaveLeavesAfterTheStepAndCanBeResumed) {
   antdt_close(job);
 }
 
+// Of an epoch of 100 records, 40 are in the state after the step in which it says so.
+TEST(WorldOfOne, AProgramEndsTheTrainingWithinAnEpochWhichIsEvaluated) {
+  antdt_options options = alone(100);
+  options.eval_records = 30;
+  options.micro_batch = 20;
+  options.epochs = 5;
+  antdt_job* job = opened(options);
+  CountingProgram program(job, 100);
+  const antdt_order leave = program.run([&](const antdt_order& order) {
+    if (order.kind != ANTDT_ORDER_APPLY || order.epoch != 1 || program.trained.size() < 140) {
+      return false;
+    }
+    std::thread([&] { EXPECT_EQ(antdt_end_training(job, "enough"), ANTDT_OK); }).join();
+    EXPECT_EQ(antdt_end_training(job, "said again"), ANTDT_OK);
+    return false;
+  });
+  EXPECT_EQ(leave.code, 0);
+  EXPECT_EQ(program.trained.size(), 140U);
+  EXPECT_EQ(std::accumulate(program.counts.begin(), program.counts.end(), 0.0), 140);
+  EXPECT_EQ(program.evaluated.size(), 60U) << "after the first epoch and after the second";
+  antdt_close(job);
+}
+
+TEST(WorldOfOne, AProgramEndsTheTrainingAsAnEpochBegins) {
+  antdt_options options = alone(100);
+  options.eval_records = 30;
+  options.epochs = 5;
+  antdt_job* job = opened(options);
+  CountingProgram program(job, 100);
+  EXPECT_EQ(antdt_end_training(job, "too early"), ANTDT_USAGE);
+  const antdt_order leave = program.run([&](const antdt_order& order) {
+    const bool begins = order.kind == ANTDT_ORDER_PHASE_BEGIN && order.evaluation == 0;
+    if (begins && order.epoch == 2) {
+      EXPECT_EQ(antdt_end_training(job, "enough"), ANTDT_OK);
+    }
+    return false;
+  });
+  EXPECT_EQ(leave.code, 0);
+  EXPECT_EQ(program.trained.size(), 200U);
+  EXPECT_EQ(program.evaluated.size(), 60U);
+  antdt_close(job);
+}
+
 TEST(WorldOfOne, TheJobMayBeClosedWhateverItDoes) {
   antdt_close(nullptr);
   antdt_close(opened(alone(10)));  // before it began

@@ -119,7 +119,7 @@ TEST_F(CriteoTest, QuarantinedRowsAreNotNumberedAndAreKeptWithTheirPlace) {
 TEST_F(CriteoTest, MoreMalformedRowsThanAllowedAreAnErrorThatNamesTheFirst) {
   const std::string text = problem("x\ny\n" + criteo_row("1") + "\n",
                                    R"(, "on_bad_record": {"action": "quarantine", "max": 1})");
-  EXPECT_THAT(text, HasSubstr("more than 1 malformed rows"));
+  EXPECT_THAT(text, HasSubstr("more than 1 malformed row;"));
   EXPECT_THAT(text, HasSubstr("bad.tsv:1"));
 }
 

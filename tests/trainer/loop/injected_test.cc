@@ -90,11 +90,12 @@ TEST(Injected, AnOrderThatCannotBeReadDoesNothing) {
 // A process that came after the order was not there when it killed.
 TEST(Injected, AnOrderThatKillsOnceDoesNotKillWhoHearsOfItAgain) {
   const SteadyClock clock;
-  wire::Injected order{1, R"([{"workers": ["w1"], "kill": true}])", 0, true};
+  wire::Injected order{
+      1, R"([{"workers": ["w1"], "kill": true}, {"workers": ["w1"], "delay_us": 30000}])", 0, true};
   Injected later(
       clock, {}, [&] { return order; }, kSelf, 1);
   later.training_began();
-  batch(later);
+  EXPECT_GE(batch(later), milliseconds(30)) << "it has heard of the order";
 }
 
 TEST(Injected, GettingTheDataTakesLonger) {

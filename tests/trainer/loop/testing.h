@@ -97,7 +97,9 @@ class Tally final : public Engine {
     ++replaced_;
     reach(Point::kReplaced);
   }
+  [[nodiscard]] DeviceState* device_state() override { return device_; }
 
+  DeviceState* device_ = nullptr;
   std::vector<float> counts_;
   std::vector<double> weights_;  // of each step that was applied here
   double rate_ = 1;

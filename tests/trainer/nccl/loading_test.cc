@@ -3,7 +3,9 @@
 #include <map>
 
 #include "core/accelerator/versions.h"
+#include "tests/trainer/local_group.h"
 #include "tests/trainer/nccl/testing.h"
+#include "trainer/nccl/staged_device.h"
 
 namespace antdt::nccl {
 namespace {
@@ -129,6 +131,60 @@ TEST_F(RealNccl, ACommunicatorWithoutADeviceFailsWithTheErrorOfCuda) {
   EXPECT_THAT(formed.error().message, HasSubstr("ncclUnhandledCudaError"));
   std::printf("%s\n", formed.error().message.c_str());
   EXPECT_FALSE(communicator.is_stuck());
+}
+
+// With a device, real NCCL and a real CUDA runtime: two generations, one closed and one aborted.
+TEST_F(RealNccl, OneMemberSumsOnADevice) {
+  const auto loaded = load_backend({nccl_, cudart_, 0, accelerator::own_environment()});
+  if (!loaded) GTEST_SKIP() << "did not run: " << loaded.error().message;
+  Backend& backend = **loaded;
+  ASSERT_TRUE(backend.library) << backend.library.error().message;
+  ASSERT_TRUE(backend.cuda->use(0));
+  constexpr std::size_t kCount = 1 << 20;
+  OnDevice device(*backend.cuda, kCount * sizeof(float));
+  const std::vector<float> values = numbers_of<float>(0, kCount);
+  for (const bool aborted : {false, true, false}) {
+    UniqueId id;
+    ASSERT_EQ(backend.library->get_unique_id(&id), Code::kSuccess);
+    Communicator communicator({*backend.library, backend.cuda, 0});
+    ASSERT_EQ(message_of(communicator.form(id, 0, 1)), "");
+    device.put(values.data(), kCount * sizeof(float));
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_EQ(message_of(communicator.enqueue({Operation::Kind::kSum, device.data(), kCount,
+                                                 DataType::kFloat32, 0, device.stream()})),
+                "");
+    }
+    ASSERT_EQ(message_of(communicator.finish()), "");
+    std::vector<float> back(kCount);
+    device.get(back.data(), kCount * sizeof(float));
+    EXPECT_EQ(back, values);
+    if (aborted) communicator.abort();
+    const Status closed = communicator.close();
+    if (!aborted) {
+      EXPECT_EQ(message_of(closed), "");
+    }
+    EXPECT_FALSE(communicator.is_stuck());
+  }
+}
+
+TEST_F(RealNccl, TwoMembersSumThroughHostMemoryOnOneDevice) {
+  const auto cuda = load_cuda_runtime({cudart_});
+  ASSERT_TRUE(cuda) << cuda.error().message;
+  if (!(*cuda)->devices()) GTEST_SKIP() << "did not run: there is no device here";
+  trainer::LocalGroup group(2);
+  group.run([&](Collective& host) {
+    ASSERT_TRUE((*cuda)->use(0));
+    constexpr std::size_t kCount = 3'000'000;  // three pieces
+    OnDevice device(**cuda, kCount * sizeof(float));
+    std::vector<float> values = numbers_of<float>(host.rank(), kCount);
+    device.put(values.data(), kCount * sizeof(float));
+    StagedDevice staged(host, *cuda, 0);
+    ASSERT_EQ(message_of(staged.enqueue_sum({device.data(), kCount, DeviceType::kFloat32},
+                                            device.stream())),
+              "");
+    device.get(values.data(), kCount * sizeof(float));
+    for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(values[i], 2.0F * (i % 50) + 3);
+  });
 }
 
 }  // namespace

@@ -1,13 +1,14 @@
 // Tests of a server's child processes, from a process with one thread: every build may fork one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <semaphore.h>
+#include <sys/mman.h>
 
 #include <array>
 #include <filesystem>
 #include <numeric>
 
 #include "core/os/fs.h"
-#include "core/os/pipe.h"
 #include "tests/trainer/children_stop.h"
 #include "tests/trainer/ps/stepped.h"
 #include "tests/trainer/ps_link/testing.h"
@@ -31,10 +32,14 @@ TEST(ChildCopyTest, OneThatTellsSomethingNowAndThenIsHeardOutAndOneThatFallsSile
   ManualClock clock;
   EventLoop loop(clock);
   ChildCopy child(loop);
-  Pipe go_on;
-  ASSERT_TRUE(go_on.open());
+  // In memory that both share: the child has none of this process's descriptors.
+  void* const memory =
+      ::mmap(nullptr, sizeof(sem_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* const go_on = static_cast<sem_t*>(memory);
+  ASSERT_EQ(::sem_init(go_on, /*pshared=*/1, 0), 0);
   ASSERT_TRUE(child.begin("tell three things", [&](const ChildCopy::Tell& tell) {
-    for (char word = 0;; std::ignore = ::read(go_on.read.get(), &word, 1)) tell("a");
+    for (;; ::sem_wait(go_on)) tell("a");
   }));
   int told = 0;
   bool silent = false;
@@ -46,7 +51,7 @@ TEST(ChildCopyTest, OneThatTellsSomethingNowAndThenIsHeardOutAndOneThatFallsSile
         const bool last = told == 3;
         clock.advance(last ? kPatience : kPatience - std::chrono::milliseconds(1));
         if (last) return;
-        ASSERT_EQ(::write(go_on.write.get(), "g", 1), 1);
+        ASSERT_EQ(::sem_post(go_on), 0);
       },
       [&] {
         silent = true;
@@ -55,6 +60,7 @@ TEST(ChildCopyTest, OneThatTellsSomethingNowAndThenIsHeardOutAndOneThatFallsSile
   loop.run();
   EXPECT_EQ(told, 3);
   EXPECT_TRUE(silent);
+  ::munmap(memory, sizeof(sem_t));
 }
 
 // ------------------------------------------------------------------------ checkpoints

@@ -6,71 +6,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <functional>
 #include <mutex>
 
+#include "tests/trainer/device_member.h"
 #include "tests/trainer/local_group.h"
-#include "tests/trainer/torch/engine_testing.h"
-#include "trainer/collective/device.h"
+#include "tests/trainer/torch/device_testing.h"
 #include "trainer/loop/state/state_hash.h"
 #include "trainer/torch/device/queue.h"
 #include "trainer/torch/evaluation.h"
-#include "trainer/torch/models/model.h"
 
 namespace antdt::trainer {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr float kRounded = 2e-5F;
-
-torch::Device test_device() {
-  const char* const named = std::getenv("ANTDT_TEST_DEVICE");
-  return named != nullptr && std::string(named) == "cuda" ? torch::Device(torch::kCUDA, 0)
-                                                          : torch::Device(torch::kCPU);
-}
-// How much of what training changes rounding may: convolutions and sums of a device are less exact,
-// and its sums into rows of a table have no order.
-double rounding() { return test_device().is_cpu() ? 2e-3 : 5e-2; }
-
-// On a processor the same work has the same bits.
-void expect_same(const Engine& a, const Engine& b) {
-  if (test_device().is_cpu()) {
-    EXPECT_EQ(state_of(a), state_of(b));
-  } else {
-    EXPECT_LT(max_difference(state_of(a), state_of(b)), 1e-4);
-  }
-}
-
-Training training_of(std::shared_ptr<kit::Model> model) {
-  Training training;
-  training.model = std::move(model);
-  training.metric = count_by_label;
-  return training;
-}
-
-std::unique_ptr<Engine> device_engine(const TrainerConfig& config, const data::DataShape& shape,
-                                      std::shared_ptr<kit::Model> model = nullptr) {
-  DeviceChoice choice;
-  choice.device = test_device();
-  if (config.precision == "bf16") choice.precision = torch::kBFloat16;
-  if (config.precision == "fp16") choice.precision = torch::kFloat16;
-  if (!model) model = make_model(config, shape).value();
-  Training training = training_of(std::move(model));
-  training.table = table_gradients(config.embedding_gradients).value();
-  auto engine = make_device_engine(
-      std::move(training),
-      {config.optimizer, config.learning_rate, config.momentum, config.weight_decay}, shape,
-      choice);
-  EXPECT_TRUE(engine) << engine.error().message;
-  return std::move(*engine);
-}
-
-double alone(Engine& engine, const std::vector<data::Examples>& batches, double weight) {
-  LocalGroup group(1);
-  return step(engine, *group.member(0), batches, weight);
-}
 
 class OnADevice : public ::testing::TestWithParam<std::string> {
  protected:
@@ -202,55 +151,6 @@ TEST(DeviceGroup, MembersOfBothKindsSumTheSameBuckets) {
       });
 }
 
-// A member whose device's memory is the host's, so that a group's sums there can be its host's.
-class DeviceMember final : public Collective, public DeviceCollective {
- public:
-  explicit DeviceMember(Collective& host) : host_(host) {}
-  std::size_t sums = 0;
-  std::size_t unfinished = 0;
-
-  [[nodiscard]] std::uint32_t rank() const override { return host_.rank(); }
-  [[nodiscard]] std::uint32_t size() const override { return host_.size(); }
-  [[nodiscard]] Status allreduce_sum(std::span<float>) override {
-    return fail(ErrorKind::kInternal, "gradients are not in the host's memory");
-  }
-  [[nodiscard]] Status allreduce_sum(std::span<double> values) override {
-    return host_.allreduce_sum(values);
-  }
-  [[nodiscard]] Status allgather(std::span<const std::byte> mine,
-                                 std::span<std::byte> all) override {
-    return host_.allgather(mine, all);
-  }
-  [[nodiscard]] Status allgather_parts(std::span<const std::size_t> sizes,
-                                       std::span<std::byte> all) override {
-    return host_.allgather_parts(sizes, all);
-  }
-  [[nodiscard]] Status send_right(std::span<const std::byte> bytes) override {
-    return host_.send_right(bytes);
-  }
-  [[nodiscard]] Status receive_left(std::span<std::byte> bytes) override {
-    return host_.receive_left(bytes);
-  }
-  [[nodiscard]] DeviceCollective* device() override { return this; }
-  void abort() override { host_.abort(); }
-
-  [[nodiscard]] Status enqueue_sum(DeviceSpan values, DeviceStream) override {
-    EXPECT_EQ(values.type, DeviceType::kFloat32);
-    ++sums;
-    ++unfinished;
-    return host_.allreduce_sum(std::span(static_cast<float*>(values.data), values.count));
-  }
-  [[nodiscard]] Status enqueue_send_right(DeviceBytes, DeviceStream) override { return {}; }
-  [[nodiscard]] Status enqueue_receive_left(DeviceBytes, DeviceStream) override { return {}; }
-  [[nodiscard]] Status finish() override {
-    unfinished = 0;
-    return {};
-  }
-
- private:
-  Collective& host_;
-};
-
 TEST(DeviceGroup, ACollectiveThatWorksInDeviceMemorySumsEachBucketThere) {
   if (!test_device().is_cpu()) {
     GTEST_SKIP() << "the test's collective works in the host's memory";
@@ -267,40 +167,6 @@ TEST(DeviceGroup, ACollectiveThatWorksInDeviceMemorySumsEachBucketThere) {
         }
         EXPECT_EQ(collective.sums, 3U * 3U);
       });
-}
-
-// ------------------------------------------------------------------------ state
-
-TEST(DeviceState, AMemberThatReceivesTheStateGoesOnLikeItsSource) {
-  const TrainerConfig config = config_of("deepfm", "adam");
-  const data::DataShape shape = click_shape();
-  const auto source = device_engine(config, shape);
-  for (unsigned i = 0; i < 3; ++i) alone(*source, {clicks(16, i)}, 16);
-  const auto newcomer = device_engine(config, shape);
-  EXPECT_NE(state_hash(*newcomer, Step{3}), state_hash(*source, Step{3}));
-  take_over(*newcomer, *source);
-  EXPECT_EQ(state_hash(*newcomer, Step{3}), state_hash(*source, Step{3}));
-  alone(*source, {clicks(16, 9)}, 16);
-  alone(*newcomer, {clicks(16, 9)}, 16);
-  expect_same(*newcomer, *source);
-}
-
-TEST(DeviceState, AStepThatIsDiscardedChangesNothing) {
-  const auto engine = device_engine(config_of("deepfm", "adam"), click_shape());
-  alone(*engine, {clicks(16, 1)}, 16);
-  const auto before = state_hash(*engine, Step{1});
-  LocalGroup group(1);
-  const auto collective = group.member(0);
-  engine->begin_step(*collective);
-  ASSERT_TRUE(engine->compute(clicks(16, 2), true));
-  ASSERT_TRUE(engine->finish_reduction());
-  engine->discard();
-  EXPECT_EQ(state_hash(*engine, Step{1}), before);
-  const auto other = device_engine(config_of("deepfm", "adam"), click_shape());
-  alone(*other, {clicks(16, 1)}, 16);
-  alone(*other, {clicks(16, 3)}, 16);
-  alone(*engine, {clicks(16, 3)}, 16);
-  expect_same(*engine, *other);
 }
 
 // ----------------------------------------------------------------------- memory

@@ -137,6 +137,35 @@ TEST(Buffers, ADiscardedStepAndAnEvaluationDoNotChangeThem) {
   EXPECT_FLOAT_EQ(seen(made), 4);
 }
 
+TEST(Buffers, MayGetOtherMemoryFromTheProgram) {
+  const Made made = make_seeing();
+  LocalGroup group(1);
+  group.run([&](Collective& collective) {
+    see(*made.engine, collective, {seen_rows({4})});
+    made.engine->apply(1);
+    for (const float expected : {10.0F, 16.0F}) {
+      torch::Tensor buffer = made.model->named_buffers()["seen"];
+      buffer.set_data(buffer.clone());
+      see(*made.engine, collective, {seen_rows({6})});
+      made.engine->apply(1);
+      EXPECT_FLOAT_EQ(seen(made), expected);
+    }
+  });
+}
+
+TEST(Buffers, AStateThatIsReceivedReplacesWhatIsNotTrained) {
+  const Made made = make_seeing();
+  const auto frozen = [&] { return made.model->named_parameters()["frozen"]; };
+  const auto parts = made.engine->state_parts();
+  auto* const bytes = reinterpret_cast<float*>(parts.back().data() + 2 * 64);  // behind the others
+  ASSERT_EQ(bytes[0], 7.0F);
+  bytes[0] = 8;
+  made.engine->discard();
+  EXPECT_FLOAT_EQ(frozen()[0].item<float>(), 7);
+  made.engine->state_replaced();
+  EXPECT_FLOAT_EQ(frozen()[0].item<float>(), 8);
+}
+
 TEST(Buffers, AreSavedRestoredAndHandedOver) {
   const Made original = make_seeing(), restored = make_seeing(), healed = make_seeing();
   LocalGroup group(1);

@@ -61,6 +61,15 @@ TEST(HealPlan, TheHeaderBeforeThePartsIsAsLongAsItsSourceSays) {
   }
 }
 
+TEST(HealPlan, StatesAreComparedAndPassedOnDevicesIfAllAreThere) {
+  std::vector slots{holder(7), newcomer(), holder(7)};
+  for (HealSlot& slot : slots) slot.on_device = true;
+  EXPECT_TRUE(heal_plan(slots, 0)->on_device);
+  EXPECT_TRUE(heal_plan(slots, 1)->on_device);
+  slots[2].on_device = false;
+  for (std::uint32_t rank = 0; rank < 3; ++rank) EXPECT_FALSE(heal_plan(slots, rank)->on_device);
+}
+
 TEST(HealPlan, NobodyWithTheStateIsAnErrorForAll) {
   EXPECT_THAT(flows({newcomer(), newcomer()}), HasSubstr("none of the 2 members holds"));
 }

@@ -8,7 +8,8 @@
 //   settle gN step=N plan=N share=MICRO_BATCHxTIMES
 //   phase gN number=N train|eval|finish [records=N] [committed=N] [writer=R]
 //   abort gN REASON / regroup gN REASON / leave code=N
-//   heard [plan=N] [checkpoint=N] [leave=CODE] [regroup] [stop] [over]     what it knows by now
+//   heard [plan=N] [checkpoint=N] [leave=CODE] [regroup] [stop] [over] [ends=REASON]
+//                                what it knows by now
 //   tick
 //   built, connected, read step=N, unreadable [interrupted] REASON, hashed
 //   compared STEP[/gN|/-]|- ...  the states of the members, by rank; -: it has none. Replicas were
@@ -22,9 +23,11 @@
 //   run OWNER FROM TO [last] [begins=PART]     the desk's answer to its ask: records of the member
 //                                with that index in the group
 //   nothing                      ... and it has nothing left
+//   ended                        the program ends the training, and computes nothing in the step
 //   mixed, exchanged, consolidated, sent, reduced, told, staged, applied, awaited, measured
-//   gathered N ... [right=N] [plan=N] [checkpoint=N] [leaving] [hop]
-//       records of the members in this step, by rank; their places follow. right: of each, as above
+//   gathered N ... [right=N] [plan=N] [checkpoint=N] [leaving] [hop] [alone]
+//       records of the members in this step, by rank; their places follow. right: of each, as
+//       above. alone: members that may share steps do not share the next one
 //   plan N share=MICRO_BATCHxTIMES [threshold=T]
 //   evaluated records=N | end | wait
 //   broke REASON / failed REASON
@@ -110,6 +113,7 @@ class MemberScript : public transcript::Machine {
     if (what == "mixed") return Mixed{};
     if (what == "exchanged") return UpdatesExchanged{};
     if (what == "computed") return computed(line);
+    if (what == "ended") return TrainingEnded{};
     if (what == "part") return part(line);
     if (what == "run") return run_answered(line);
     if (what == "nothing") return RunAnswered{answer()};
@@ -166,6 +170,7 @@ class MemberScript : public transcript::Machine {
       const auto at = transcript::split(line.word(i), '/');
       HealSlot slot{at[0] != "-", {}, 100, 2, 800, 77, base_};
       if (slot.has_state) slot.step = Step{std::stoull(at[0])};
+      slot.on_device = line.number("devices", 0) != 0;
       if (at.size() > 1) slot.consolidated = Generation{at[1] == "-" ? 0 : after_letter(at[1])};
       compared.slots.push_back(slot);
     }
@@ -216,11 +221,12 @@ class MemberScript : public transcript::Machine {
     SlotsGathered gathered;
     const bool leaving = line.has("leaving");
     const bool hop = line.has("hop");
+    const bool alone = line.has("alone");
     const std::uint64_t right = line.number("right", 0);
     const PlanVersion plan{line.number("plan", machine_.training().share.version.value)};
     const std::uint64_t checkpoint = line.number("checkpoint", machine_.training().checkpoint);
     for (std::size_t i = 0; i < line.words(); ++i) {
-      if (line.word(i) == "leaving" || line.word(i) == "hop") continue;
+      if (line.word(i) == "leaving" || line.word(i) == "hop" || line.word(i) == "alone") continue;
       StepSlot slot;
       slot.records = static_cast<std::uint32_t>(std::stoul(line.word(i)));
       places_.resize(std::max(places_.size(), i + 1));
@@ -231,6 +237,7 @@ class MemberScript : public transcript::Machine {
       slot.checkpoint = checkpoint;
       slot.leaving = leaving;
       slot.wants_hop = hop;
+      slot.shares = !alone;
       if (right > 0) slot.visit = {slot.records, slot.records, right};
       gathered.slots.push_back(slot);
     }
@@ -300,7 +307,9 @@ class MemberScript : public transcript::Machine {
                        e.threshold == 0.01 ? "" : fmt::format(", threshold {}", e.threshold),
                        e.visits ? ", replicas visit" : "");
   }
-  std::string operator()(const HashState& e) const { return fmt::format("HASH STATE {}", e.step); }
+  std::string operator()(const HashState& e) const {
+    return fmt::format("HASH STATE {}{}", e.step, e.on_device ? " on the device" : "");
+  }
   std::string operator()(const ComputeMicroBatch& e) const {
     return fmt::format("COMPUTE {} records{}", e.records, e.last ? ", the last" : "");
   }
@@ -347,6 +356,7 @@ class MemberScript : public transcript::Machine {
     std::string shown = fmt::format("say join: state of g{} at step {}", m.settled, m.step);
     if (!m.problem.empty()) shown += "; problem: " + m.problem;
     if (!m.unreadable.empty()) shown += "; unreadable: " + m.unreadable;
+    if (!m.ends.empty()) shown += "; ends the training: " + m.ends;
     return shown;
   }
   static std::string show_domains(const std::vector<DomainRanks>& domains) {

@@ -31,6 +31,7 @@ inline Heard heard_of(const Line& line) {
   heard.job.regroup = line.has("regroup");
   heard.stop = line.has("stop");
   heard.over = line.has("over");
+  heard.ends = line.text("ends", "");
   return heard;
 }
 // plan N share=MICRO_BATCHxTIMES

@@ -28,6 +28,8 @@ TEST(StepSlot, SurvivesItsEncoding) {
     sent.leaving = !flag;
     sent.all_well = flag;
     sent.wants_hop = !flag;
+    sent.shares = flag;
+    sent.asked_us = flag ? 0xfedc'ba98 : 0;
     EXPECT_EQ(decode_step_slot(encode(sent)), sent);
   }
 }
@@ -80,6 +82,18 @@ TEST(Agreement, HopsAreMeasuredWhenEverybodyWantsIt) {
   EXPECT_FALSE(agree(slots).measure_hop);
   slots[1].wants_hop = true;
   EXPECT_TRUE(agree(slots).measure_hop);
+}
+
+TEST(Agreement, TheFirstMemberSaysWhetherTheNextStepIsShared) {
+  std::vector<StepSlot> slots{slot(100, 10, 1, 0), slot(50, 10, 1, 0)};
+  slots[1].shares = true;
+  EXPECT_FALSE(agree(slots).shares);
+  slots[0].shares = true;
+  slots[1].shares = false;
+  slots[0].asked_us = 10;
+  slots[1].asked_us = 30;
+  EXPECT_TRUE(agree(slots).shares);
+  EXPECT_EQ(agree(slots).asked, std::chrono::microseconds(20));
 }
 
 TEST(StepSlot, TheSlotsOfAllRanksAreReadFromWhatWasGathered) {

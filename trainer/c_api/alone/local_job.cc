@@ -14,6 +14,7 @@ namespace antdt::capi {
 struct LocalJob::Answers {
   const wire::Envelope& heard;
   std::vector<wire::Packet>& packets;
+  const Generation& generation;
 
   template <class T>
   void say(const T& message, std::uint64_t seq = 0) const {
@@ -21,7 +22,7 @@ struct LocalJob::Answers {
     envelope.job = heard.job;
     envelope.worker = heard.worker;
     envelope.attempt = heard.attempt;
-    envelope.generation = Generation{1};
+    envelope.generation = generation;
     envelope.seq = seq;
     packets.push_back(wire::make_packet(envelope, message));
   }
@@ -38,7 +39,7 @@ LocalJob::LocalJob(LocalJobConfig config) : config_(std::move(config)) {
 Status LocalJob::hear(const wire::Packet& packet, std::vector<wire::Packet>& answers) {
   ANTDT_TRY(const wire::Envelope envelope, wire::open_envelope(packet));
   Status status;
-  const Answers to{envelope, answers};
+  const Answers to{envelope, answers, generation_};
   // What else a worker says (reports, checkpoints, bye) nobody needs here.
   std::ignore = wire::dispatch<wire::Hello, wire::Join, wire::Address, wire::Ready, wire::Fetch,
                                wire::Progress>(envelope.kind, packet.body, [&](auto message) {
@@ -59,18 +60,41 @@ void LocalJob::on(const wire::Hello& hello, const Answers& answers) {
 }
 
 // From: greeted. To: forming; of a loose client, in phase 1. A member whose collective broke (it
-// has nobody in it) cannot go on.
+// has nobody in it) cannot go on. From: in a phase, if the program ends the training. To: forming;
+// over.
 void LocalJob::on(const wire::Join& join, const Answers& answers) {
+  const bool is_new = answers.heard.generation == generation_;
+  const bool ends = is_new && generation_ != Generation{} && !join.ends.empty();
+  step_ = std::max(step_, join.step);
+  if (ends) end_training();
   if (over()) return answers.say(wire::Leave{"the job is done", 0});
-  if (!join.problem.empty() || answers.heard.generation == Generation{1}) {
+  if (!join.problem.empty() || (is_new && generation_ != Generation{} && !ends)) {
     return answers.say(wire::Leave{"a world of one broke: " + join.problem, 1});
   }
   collective_ = join.collective;
-  if (!collective_) return start_phase(answers);
+  if (!collective_) {
+    generation_ = Generation{1};
+    return start_phase(answers);
+  }
+  if (is_new) {
+    base_ = generation_;
+    generation_ = generation_.next();
+  }
   wire::Form form;
   form.size = 1;
   form.secret = config_.secret;
+  form.base = base_;
   answers.say(form);
+}
+
+// The phase that the member broke off is over, and its epoch is the last; it is evaluated if
+// something of it was trained.
+void LocalJob::end_training() {
+  if (over()) return;
+  const Epoch last = phases_[phase_].epoch;
+  std::erase_if(phases_, [&](const Phase& phase) { return phase.epoch > last; });
+  phase_ = step_ > begun_at_ ? phase_ + 1 : phases_.size();
+  cursor_ = committed_ = 0;
 }
 
 // From: forming. To: connecting.
@@ -80,6 +104,7 @@ void LocalJob::on(const wire::Address& address, const Answers& answers) {
 
 // From: connecting. To: in phase 1.
 void LocalJob::on(const wire::Ready& ready, const Answers& answers) {
+  step_ = begun_at_ = ready.step;
   const wire::PlanEntry share{answers.heard.worker, config_.micro_batch, config_.accumulation};
   answers.say(wire::Settle{ready.step, {PlanVersion{1}, {share}}});
   start_phase(answers);
@@ -94,6 +119,7 @@ void LocalJob::start_phase(const Answers& answers) const {
 void LocalJob::next_phase(const Answers& answers) {
   ++phase_;
   cursor_ = committed_ = 0;
+  begun_at_ = step_;
   over() ? answers.say(wire::Leave{"the job is done", 0}) : start_phase(answers);
 }
 
@@ -132,6 +158,7 @@ void LocalJob::grant(const wire::Fetch& fetch, wire::Grants& reply) {
 void LocalJob::on(const wire::Progress& progress, const Answers& answers) {
   if (over() || progress.phase != phase_number()) return;
   committed_ = std::max(committed_, progress.place);
+  step_ = std::max(step_, progress.step);
   if (progress.done) next_phase(answers);
 }
 

@@ -1,7 +1,8 @@
 // The job of a world of one: what an agent and a job daemon would say to the only worker. Pure.
 //
 //   greeted ──Join──> forming ──Address──> connecting ──Ready──> in phase 1, 2, … ──> over
-//      └────Join of a loose client──────────────────────────────────^
+//      └────Join of a loose client──────────────────────────────────^      │
+//                forming <──Join: the program ends the training─────────────┘
 //
 // The phases are train 0, eval 0, train 1, …; there is no final model to keep, so that the last one
 // is followed by Leave. What is asked again is answered again. Records are handed out in one
@@ -29,7 +30,7 @@ struct LocalJobConfig {
   std::uint32_t accumulation = 1;
   std::uint64_t seed = 0;
   bool shuffle = true;
-  std::string secret;  // of the only generation
+  std::string secret;  // of all generations
 };
 
 class LocalJob {
@@ -56,6 +57,7 @@ class LocalJob {
 
   void start_phase(const Answers& answers) const;
   void next_phase(const Answers& answers);
+  void end_training();
   void grant(const wire::Fetch& fetch, wire::Grants& reply);
   [[nodiscard]] std::uint64_t phase_number() const { return phase_ + 1; }
   [[nodiscard]] bool over() const { return phase_ >= phases_.size(); }
@@ -63,6 +65,10 @@ class LocalJob {
   const LocalJobConfig config_;
   std::vector<Phase> phases_;
   bool collective_ = true;  // the worker is a member, not a loose client
+  Generation generation_;   // formed last, and the one before it, whose state goes on
+  Generation base_;
+  Step begun_at_;  // the step of the member when the phase began, and the last it told
+  Step step_;
   std::size_t phase_ = 0;
   std::uint64_t cursor_ = 0;     // records of the phase that were handed out
   std::uint64_t committed_ = 0;  // and are done

@@ -13,7 +13,7 @@
 
 namespace antdt::capi {
 
-std::string reason_of_skip(const char* reason) {
+std::string kept_reason(const char* reason) {
   return valid_utf8(reason == nullptr ? "" : reason, wire::SkippedRecords::kMaxReason);
 }
 

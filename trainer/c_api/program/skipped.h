@@ -12,7 +12,7 @@
 namespace antdt::capi {
 
 // As it is kept and sent: valid UTF-8, and no longer than the wire takes. NULL: none was given.
-[[nodiscard]] std::string reason_of_skip(const char* reason);
+[[nodiscard]] std::string kept_reason(const char* reason);
 
 class Skipped {
  public:

@@ -148,9 +148,9 @@ class TextPass {
     if (quarantined_ == 0) first_bad_ = fmt::format("{}:{}: {}", path, number, problem);
     if (++quarantined_ > config_.quarantine_max) {
       return fail(ErrorKind::kUsage,
-                  "more than {} malformed rows; the first is {}. Is this the right format? Mend "
+                  "more than {} malformed row{}; the first is {}. Is this the right format? Mend "
                   "them or raise [data] on_bad_record.max",
-                  config_.quarantine_max, first_bad_);
+                  config_.quarantine_max, config_.quarantine_max == 1 ? "" : "s", first_bad_);
     }
     quarantine_ += fmt::format("{}:{}\t{}\t{}\n", path, number, problem, line);
     return {};

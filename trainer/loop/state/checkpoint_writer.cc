@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/os/huge_pages.h"
+#include "core/os/forks/huge_pages.h"
 #include "core/os/process.h"
 
 namespace antdt::trainer {

@@ -1,5 +1,6 @@
 // Passes the training state on inside a new generation, as the members' machines decide
-// (trainer/worker/member/heal_plan.h): sends the bytes of an engine's parts over the collective.
+// (trainer/worker/member/heal_plan.h): sends the bytes of an engine's parts over the collective,
+// from device to device if the plan says that all have them there and the collective can.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include "core/result.h"
 #include "trainer/collective/collective.h"
 #include "trainer/loop/engine.h"
+#include "trainer/loop/state/state_hash.h"
 #include "trainer/worker/member/effects.h"
 
 namespace antdt::trainer {
@@ -26,8 +28,12 @@ using Received = std::function<void(std::uint64_t bytes, std::uint64_t of_all)>;
                                              const worker::PassState& pass,
                                              const Received& received = nullptr);
 
-// The hash of this member's state after `step`, and whether it is that of rank 0 in place of its
-// own.
+// The hash by which members compare their states: state_hash, or device_state_hash if it says so.
+// An error if a device has no memory for it.
+[[nodiscard]] Result<std::uint64_t> hash_of_state(Engine& engine, const worker::HashState& of,
+                                                  const Hashed& hashed = nullptr);
+
+// The hash of this member's state, and whether the state is that of rank 0 in place of its own.
 struct SettledHash {
   std::uint64_t hash = 0;
   bool replaced = false;
@@ -35,7 +41,7 @@ struct SettledHash {
 // Members whose state differs from that of rank 0 receive that one. `own`: the hash of this
 // member's. All members of `collective` call it at the same moment.
 [[nodiscard]] Result<SettledHash> settle_differences(Collective& collective, Engine& engine,
-                                                     Step step, std::uint64_t own,
+                                                     const worker::HashState& of, std::uint64_t own,
                                                      const Received& received = nullptr);
 
 }  // namespace antdt::trainer

@@ -1,11 +1,7 @@
 #include "trainer/loop/state/state_child.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,15 +11,12 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "core/os/huge_pages.h"
+#include "core/os/forks/forked_copy.h"
 #include "core/os/pipe.h"
 #include "core/sync_pace.h"
 
 namespace antdt::trainer {
 namespace {
-
-constexpr int kNiceness = 10;  // so that training comes first
-constexpr int kReportsFd = 3;
 
 // Everything that the child needs, prepared before the fork.
 struct ChildFile {
@@ -132,15 +125,7 @@ int sync_directory_at(const std::string& path) {
   _exit(1);
 }
 
-[[noreturn]] void run_child(const ChildWork& work, int reports) {
-  // Other descriptors are closed: a connection that stayed open here would hide its end from its
-  // peer.
-  if (reports != kReportsFd) ::dup2(reports, kReportsFd);
-  ::syscall(SYS_close_range, kReportsFd + 1, ~0U, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  ::signal(SIGPIPE, SIG_IGN);
-  ::signal(SIGTERM, SIG_DFL);
-  ::setpriority(PRIO_PROCESS, 0, kNiceness);
+[[noreturn]] void run_child(const ChildWork& work) {
   const std::uint64_t none = work.files.size();
   int error = make_directory(work.above);
   if (error == 0) error = make_directory(work.directory);
@@ -157,14 +142,6 @@ int sync_directory_at(const std::string& path) {
 }
 
 // ------------------------------------------------------------------ in the parent
-
-pid_t fork_alone() {
-#if __GLIBC_PREREQ(2, 34)
-  return ::_Fork();  // in a fork handler, OpenBLAS ends its threads
-#else
-  return ::fork();
-#endif
-}
 
 ChildWork work_of(const std::string& directory, const std::vector<StateFile>& files) {
   ChildWork work;
@@ -186,10 +163,9 @@ Result<StateChild> write_in_child(const std::string& directory,
   const ChildWork work = work_of(directory, files);
   Pipe pipe;
   if (!pipe.open()) return fail_errno(ErrorKind::kIo, errno, "a pipe to write a checkpoint");
-  HugePages::of_process().stop_mending();
-  const pid_t child = fork_alone();
-  if (child == 0) run_child(work, pipe.write.get());
-  if (child < 0) return fail_errno(ErrorKind::kIo, errno, "a child process to write a checkpoint");
+  ANTDT_TRY(const pid_t child,
+            fork_copy(pipe.write.get(), ForkHandlers::kSkip, "write a checkpoint"));
+  if (child == 0) run_child(work);
   return StateChild{child, std::move(pipe.read)};
 }
 

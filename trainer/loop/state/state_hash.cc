@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <span>
+#include <vector>
 
 namespace antdt::trainer {
 namespace {
@@ -26,6 +27,14 @@ std::uint64_t state_hash(Engine& engine, Step step, const Hashed& hashed) {
       if (hashed) hashed(bytes, of_all);
     }
   }
+  return hash;
+}
+
+Result<std::uint64_t> device_state_hash(DeviceState& state, Step step) {
+  ANTDT_TRY(const std::vector<std::uint64_t> digests, state.digests());
+  std::uint64_t hash =
+      XXH3_64bits_withSeed(digests.data(), digests.size() * sizeof(digests[0]), step.value);
+  for (const auto part : state.rest()) hash = XXH3_64bits_withSeed(part.data(), part.size(), hash);
   return hash;
 }
 

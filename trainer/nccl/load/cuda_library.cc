@@ -24,6 +24,7 @@ struct CudaFunctions {
   int (*event_destroy)(Event) = nullptr;
   int (*event_record)(Event, Stream) = nullptr;
   int (*event_query)(Event) = nullptr;
+  int (*last_error)() = nullptr;
 };
 
 Status find_cuda_functions(const SharedObject& object, CudaFunctions& found) {
@@ -40,7 +41,8 @@ Status find_cuda_functions(const SharedObject& object, CudaFunctions& found) {
   ANTDT_RETURN_IF_ERROR(object.find("cudaEventCreateWithFlags", found.event_create));
   ANTDT_RETURN_IF_ERROR(object.find("cudaEventDestroy", found.event_destroy));
   ANTDT_RETURN_IF_ERROR(object.find("cudaEventRecord", found.event_record));
-  return object.find("cudaEventQuery", found.event_query);
+  ANTDT_RETURN_IF_ERROR(object.find("cudaEventQuery", found.event_query));
+  return object.find("cudaGetLastError", found.last_error);
 }
 
 class LoadedCuda final : public CudaRuntime {
@@ -96,7 +98,11 @@ class LoadedCuda final : public CudaRuntime {
   }
   [[nodiscard]] Result<Work> query(Event event) override {
     const int code = calls_.event_query(event);
-    if (code == kCudaNotReady) return Work::kRunning;
+    if (code == kCudaNotReady) {
+      // It is the thread's last error now, which LibTorch would take for that of its next kernel.
+      static_cast<void>(calls_.last_error());
+      return Work::kRunning;
+    }
     ANTDT_RETURN_IF_ERROR(checked(code, "waiting for work of the device"));
     return Work::kDone;
   }

@@ -4,7 +4,7 @@
 // update touches one place in memory. Rows are in blocks that never move. An index with eight bytes
 // per entry (row number and a part of the key's hash) finds them by linear probing; it is at most
 // 0.7 full. Memory per row: 8 + 4 (width + state) bytes, and 11 to 23 for the index. It comes from
-// the default resource (std::pmr), which a process with large tables sets to core/os/huge_pages.h.
+// the default resource (std::pmr), which a process with large tables sets to core/os/forks/huge_pages.h.
 #pragma once
 
 #include <cstdint>

@@ -79,7 +79,7 @@ Status DeviceReduction::sum_on_host(Collective& collective, const Stage& stage,
 
 Status DeviceReduction::settle() {
   if (on_device_ != nullptr && !alone_) ANTDT_RETURN_IF_ERROR(on_device_->finish());
-  returned_.hold_up(compute_);
+  order();
   return {};
 }
 

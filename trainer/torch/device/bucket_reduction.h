@@ -29,6 +29,8 @@ class DeviceReduction final : public BucketReduction {
   // After the last bucket: what is computed from now on sees the sums. Blocks until they are there
   // if they are made in device memory. Errors are the collective's.
   [[nodiscard]] Status settle();
+  // After a sum that failed: what is computed from now on comes after the sums that were made.
+  void order() { returned_.hold_up(compute_); }
 
  private:
   struct Stage {

@@ -14,6 +14,7 @@
 #include "trainer/torch/device/out_of_memory.h"
 #include "trainer/torch/device/precision.h"
 #include "trainer/torch/device/rollback.h"
+#include "trainer/torch/device/state/state_on_device.h"
 #include "trainer/torch/device/timed_marks.h"
 #include "trainer/torch/evaluation.h"
 #include "trainer/torch/models/model.h"
@@ -23,12 +24,6 @@
 
 namespace antdt::trainer {
 namespace {
-
-std::vector<torch::Tensor> buffers_of(const kit::Model& model) {
-  std::vector<torch::Tensor> all;
-  for (const auto& item : model.named_buffers()) all.push_back(item.value());
-  return all;
-}
 
 class DeviceEngine final : public Engine {
  public:
@@ -41,10 +36,11 @@ class DeviceEngine final : public Engine {
         parameters_(std::move(parameters)),
         buffers_(std::move(buffers)),
         optimizer_(std::move(optimizer)),
+        state_(parameters_.value_array(), parameters_.gradient_array(), *optimizer_, buffers_),
         queue_(choice.device, Queue::Kind::kCompute),
         done_(choice.device),
         copy_(choice.device),
-        rollback_(gradients(), buffers_of(*training_.model)),
+        rollback_(gradients(), buffers_.array()),
         timer_(std::make_unique<TimedMarks>(queue_)),
         results_(torch::empty(
             {2}, torch::TensorOptions(torch::kFloat64).pinned_memory(!choice.device.is_cpu()))),
@@ -83,7 +79,10 @@ class DeviceEngine final : public Engine {
 
   [[nodiscard]] Status finish_reduction() override {
     unscale();
-    ANTDT_RETURN_IF_ERROR(reducer_.finish());
+    if (const Status summed = reducer_.finish(); !summed) {
+      reduction_.order();
+      return summed;
+    }
     ANTDT_RETURN_IF_ERROR(reduction_.settle());
     return buffers_.reduce(*collective_, weight_);
   }
@@ -98,7 +97,7 @@ class DeviceEngine final : public Engine {
     optimizer_->set_rate(job_rate_ * scheduled);
     optimizer_->step(values(), gradients(), 1 / weight);
     timer_.end();
-    seen_ = false;
+    state_.differs();
   }
   void set_rate(double factor) override { job_rate_ = factor; }
   void discard() override {
@@ -133,35 +132,39 @@ class DeviceEngine final : public Engine {
   }
 
   [[nodiscard]] std::vector<StateFile> state_files(Step step) const override {
-    see();
-    return trainer::state_files({step, optimizer_->steps()}, layout(), arrays(), buffers_.state());
+    state_.copy_to_host();
+    return trainer::state_files({step, optimizer_->steps()}, layout(), state_.on_host(),
+                                buffers_.state());
   }
 
   [[nodiscard]] Result<Step> load(CheckpointReader& files) override {
-    see();
-    const auto counters = read_state(files, layout(), arrays(), buffers_.state());
+    state_.copy_to_host();
+    const auto counters = read_state(files, layout(), state_.on_host(), buffers_.state());
     if (!counters) {
-      seen_ = false;
+      state_.differs();
       return tl::unexpected(counters.error());
     }
     optimizer_->steps() = counters->optimizer_steps;
-    put_back();
-    buffers_.restore();
+    state_.copy_to_device();
+    buffers_.replaced();
     return counters->step;
   }
 
   [[nodiscard]] std::vector<std::span<std::byte>> state_parts() override {
-    see();
+    state_.copy_to_host();
     std::vector<std::span<std::byte>> parts;
-    for (const StateArray& array : arrays()) parts.push_back(std::as_writable_bytes(array.values));
-    parts.push_back(std::as_writable_bytes(std::span(&optimizer_->steps(), 1)));
-    if (!buffers_.empty()) parts.push_back(buffers_.bytes());
+    for (const StateArray& array : state_.on_host()) {
+      parts.push_back(std::as_writable_bytes(array.values));
+    }
+    for (const auto& part : state_.rest()) parts.push_back(part);
     return parts;
   }
   void state_replaced() override {
-    put_back();
+    state_.copy_to_device();
     discard();
+    buffers_.replaced();
   }
+  [[nodiscard]] DeviceState* device_state() override { return &state_; }
 
  private:
   // Records of a micro-batch.
@@ -310,42 +313,16 @@ class DeviceEngine final : public Engine {
     return {};
   }
 
-  // The state in the host's memory, as it is on the device; the only moment at which the whole
-  // device is waited for.
-  void see() const {
-    const torch::NoGradGuard no_grad;
-    if (host_.empty()) {
-      for (std::size_t i = 0; i <= optimizer_->state().size(); ++i) {
-        host_.push_back(flat_zeros(parameters_.size()));
-      }
-    }
-    if (std::exchange(seen_, true)) return;
-    host_[0].copy_(values());
-    for (std::size_t i = 1; i < host_.size(); ++i) host_[i].copy_(optimizer_->state()[i - 1]);
-  }
-  void put_back() {
-    const torch::NoGradGuard no_grad;
-    see();
-    values().copy_(host_[0]);
-    for (std::size_t i = 1; i < host_.size(); ++i) optimizer_->state()[i - 1].copy_(host_[i]);
-  }
-  [[nodiscard]] std::vector<StateArray> arrays() const {
-    std::vector<StateArray> all;
-    for (const torch::Tensor& array : host_) {
-      all.push_back({all.empty() ? "parameters" : fmt::format("optimizer{}", all.size() - 1),
-                     {array.data_ptr<float>(), static_cast<std::size_t>(array.numel())}});
-    }
-    return all;
-  }
   [[nodiscard]] std::vector<StateEntry> layout() const { return trainer::layout(parameters_); }
 
   data::DataShape shape_;
   DeviceChoice choice_;
   Training training_;
   FlatParameters parameters_;
-  // mutable because, like the optimizer's state, it is returned by const functions
+  // mutable because, like the optimizer's state, they are returned by const functions
   mutable Buffers buffers_;
   std::unique_ptr<DeviceOptimizer> optimizer_;
+  mutable StateOnDevice state_;
   Queue queue_;
   Mark done_;
   BatchCopy copy_;
@@ -356,13 +333,11 @@ class DeviceEngine final : public Engine {
   torch::Tensor results_;  // the loss, and in float16 the sum of the gradient
   DeviceReduction reduction_;
   GradientReducer reducer_;
-  mutable std::vector<torch::Tensor> host_;  // parameters and the optimizer's state, for others
-  mutable bool seen_ = false;                // they are those of the device
-  Collective* collective_ = nullptr;         // of the step in progress
-  double weight_ = 0;                        // weight of the samples computed in this step
-  double job_rate_ = 1;                      // factor of the learning rate, as the job decided
-  bool is_clear_ = true;                     // the gradient is zero
-  bool scaled_ = false;                      // it has the factor of the loss
+  Collective* collective_ = nullptr;  // of the step in progress
+  double weight_ = 0;                 // weight of the samples computed in this step
+  double job_rate_ = 1;               // factor of the learning rate, as the job decided
+  bool is_clear_ = true;              // the gradient is zero
+  bool scaled_ = false;               // it has the factor of the loss
 };
 
 }  // namespace
@@ -373,6 +348,9 @@ Result<std::unique_ptr<Engine>> make_device_engine(Training training,
                                                    const DeviceChoice& choice) {
   const std::string what = fmt::format("the model cannot be placed on {}", choice.device.str());
   return or_thrown(ErrorKind::kUsage, what, [&]() -> Result<std::unique_ptr<Engine>> {
+    // cuDNN computes convolutions of float32 with the mantissa of half precision unless it is told
+    // not to.
+    if (!choice.precision) at::globalContext().setAllowTF32CuDNN(false);
     if (!choice.device.is_cpu()) training.model->to(choice.device);
     ANTDT_TRY(auto trained, FlatParameters::trained_of(*training.model));
     ANTDT_TRY(Buffers buffers, Buffers::of(*training.model));

@@ -4,14 +4,13 @@
 #include <torch/torch.h>
 
 #include <utility>
-#include <vector>
 
 namespace antdt::trainer {
 
 class Rollback {
  public:
-  // `gradients`: the flat gradient. `buffers`: tensors that a forward pass changes.
-  Rollback(torch::Tensor gradients, std::vector<torch::Tensor> buffers)
+  // `gradients`: the flat gradient. `buffers`: what a forward pass changes; undefined: nothing.
+  Rollback(torch::Tensor gradients, torch::Tensor buffers)
       : gradients_(std::move(gradients)), buffers_(std::move(buffers)) {}
 
   // `clear`: the gradient is zero now, so that nothing needs to be kept of it. May run out of
@@ -20,8 +19,7 @@ class Rollback {
     const torch::NoGradGuard no_grad;
     forget();
     kept_ = clear ? torch::Tensor() : gradients_.clone();
-    kept_buffers_.clear();
-    for (const torch::Tensor& buffer : buffers_) kept_buffers_.push_back(buffer.detach().clone());
+    if (buffers_.defined()) kept_buffers_ = buffers_.clone();
     holds_ = true;
   }
   // Nothing, if keep() did not come to its end.
@@ -29,19 +27,17 @@ class Rollback {
     if (!holds_) return;
     const torch::NoGradGuard no_grad;
     kept_.defined() ? gradients_.copy_(kept_) : gradients_.zero_();
-    for (std::size_t i = 0; i < kept_buffers_.size(); ++i) buffers_[i].copy_(kept_buffers_[i]);
+    if (buffers_.defined()) buffers_.copy_(kept_buffers_);
   }
   void forget() {
     holds_ = false;
     kept_ = torch::Tensor();
-    kept_buffers_.clear();
+    kept_buffers_ = torch::Tensor();
   }
 
  private:
-  torch::Tensor gradients_;
-  std::vector<torch::Tensor> buffers_;
-  torch::Tensor kept_;
-  std::vector<torch::Tensor> kept_buffers_;
+  torch::Tensor gradients_, buffers_;
+  torch::Tensor kept_, kept_buffers_;
   bool holds_ = false;
 };
 

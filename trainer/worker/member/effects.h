@@ -143,10 +143,11 @@ struct PassState {
   bool keeps_own = false;
 };
 // `settles`: the members compare their hashes, and those whose state differs from that of rank 0
-// receive that one (settle_plan). -> StateHashed
+// receive that one (settle_plan). `on_device`: HealPlan::on_device. -> StateHashed
 struct HashState {
   Step step;
   bool settles = false;
+  bool on_device = false;
 };
 // Before anything is computed in the step after `step`: the parameters, and not what the optimizer
 // keeps, become their mean over the members with these ranks, which ascend. This member is one of

@@ -64,9 +64,19 @@ Formation::End Formation::on(const RosterArrived& input, Effects& out) {
   if (input.generation != generation_ || !std::holds_alternative<AwaitingRoster>(state_)) return {};
   state_ = Connecting{ids_of(input.roster)};
   member_.domains = domains_of(input.roster);
+  share_steps(static_cast<std::uint32_t>(member_.domains.size()));
   out.emplace_back(SpendTime{TimeUse::kReconfigure});
   out.emplace_back(ConnectCollective{form_, input.roster.members});
   return {};
+}
+
+void Formation::share_steps(std::uint32_t members) {
+  member_.sharing.reset();
+  if (!config_.sharing) return;
+  const auto group = sharing::group_of(form_.rank, members, *config_.sharing);
+  if (group.size() < 2) return;
+  member_.sharing.emplace(
+      SharingState{sharing::ShareSeat(form_.rank - group.begin, *config_.sharing)});
 }
 
 // From: connecting. To: reading, if training begins from a checkpoint that this member is to
@@ -149,14 +159,15 @@ Formation::End Formation::on(const StatesCompared& input, Effects& out) {
     return consolidate(std::move(compared.members), holders_of(input.slots), out);
   }
   if (!plan->receives && !plan->sends) {
-    hash_state(std::move(compared.members), out);
+    hash_state(std::move(compared.members), plan->on_device, out);
     return {};
   }
   if (plan->receives && !compared.holds) {
     member_.training.settled = {};
     member_.training.pristine = false;
   }
-  state_ = PassingState{std::move(compared.members), plan->receives, plan->version.consolidated};
+  state_ = PassingState{std::move(compared.members), plan->receives, plan->version.consolidated,
+                        plan->on_device};
   out.emplace_back(PassState{*plan, plan->receives ? std::string() : meta_of(member_.training),
                              input.slots[form_.rank].part_bytes + plan->meta_bytes,
                              compared.holds});
@@ -214,14 +225,14 @@ Formation::End Formation::on(const StatePassed& input, Effects& out) {
     // The beginning of rank 0 is now this member's.
     member_.training.pristine = form_.base == Generation{} && form_.restore.empty();
   }
-  hash_state(std::move(passed.members), out);
+  hash_state(std::move(passed.members), passed.on_device, out);
   return {};
 }
 
-void Formation::hash_state(std::vector<WorkerId> members, Effects& out) {
+void Formation::hash_state(std::vector<WorkerId> members, bool on_device, Effects& out) {
   member_.training.members = std::move(members);
   state_ = HashingState{};
-  out.emplace_back(HashState{member_.training.step, form_.unlike});
+  out.emplace_back(HashState{member_.training.step, form_.unlike, on_device});
 }
 
 // From: hashing state. To: awaiting settle.

@@ -85,12 +85,14 @@ class Formation {
     std::vector<WorkerId> members;
     bool receives = false;
     Generation consolidated = {};  // of the state that passes
+    bool on_device = false;        // HealPlan::on_device
   };
   struct HashingState {};
   struct AwaitingSettle {};
   using State = std::variant<Building, AwaitingRoster, Connecting, Reading, ComparingStates,
                              Consolidating, PassingState, HashingState, AwaitingSettle>;
 
+  void share_steps(std::uint32_t members);
   End compare_states(std::vector<WorkerId> members, Effects& out);
   void compare(std::vector<WorkerId> members, bool holds, Effects& out);
   // `holders`: the ranks of those whose replicas become equal.
@@ -99,7 +101,7 @@ class Formation {
   // hold.
   [[nodiscard]] Result<std::vector<std::uint32_t>> ranks_in_base(
       const std::vector<WorkerId>& members, const std::vector<std::uint32_t>& holders) const;
-  void hash_state(std::vector<WorkerId> members, Effects& out);
+  void hash_state(std::vector<WorkerId> members, bool on_device, Effects& out);
   // Whether this member holds the state that goes on; empty: it holds another one.
   [[nodiscard]] std::optional<bool> holds_state();
   template <class S>

@@ -48,6 +48,7 @@ std::vector<std::uint32_t> holders_of(std::span<const HealSlot> slots) {
 Result<HealPlan> heal_plan(std::span<const HealSlot> slots, std::uint32_t rank) {
   ANTDT_RETURN_IF_ERROR(check_parts(slots));
   HealPlan plan;
+  plan.on_device = std::ranges::all_of(slots, &HealSlot::on_device);
   const auto holders = holders_of(slots);
   if (holders.empty()) {
     return fail(ErrorKind::kAborted,
@@ -67,8 +68,9 @@ Result<HealPlan> heal_plan(std::span<const HealSlot> slots, std::uint32_t rank) 
   return plan;
 }
 
-HealPlan settle_plan(std::span<const std::uint64_t> hashes, std::uint32_t rank) {
+HealPlan settle_plan(std::span<const std::uint64_t> hashes, std::uint32_t rank, bool on_device) {
   HealPlan plan;
+  plan.on_device = on_device;
   plan.receives = hashes[rank] != hashes.front();
   plan.sends = hashes[(rank + 1) % hashes.size()] != hashes.front();
   return plan;

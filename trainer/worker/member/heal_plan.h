@@ -13,7 +13,10 @@
 //
 // A member that is behind keeps its own state until the other has arrived completely: if the source
 // dies before that, the others go on from their own states. For that time it needs memory for a
-// second state. A member without a state receives in place.
+// second state, which is the host's. A member without a state receives in place.
+//
+// States that all lie in devices' memory are compared there, and passed on from device to device
+// where the collective can. The numbers that members compare are then others, so all must do so.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +40,7 @@ struct HealSlot {
   // The generation in which the members made their replicas of this state equal, if no step was
   // applied since; 0: replicas of members at the same step may differ.
   Generation consolidated = {};
+  bool on_device = false;  // the parts lie in a device's memory
 
   [[nodiscard]] sync::ReplicaVersion version() const { return {step, consolidated}; }
 };
@@ -49,6 +53,7 @@ struct HealPlan {
   bool receives = false;         // from the previous rank
   bool sends = false;            // to the next rank, what this member has or receives
   std::uint64_t meta_bytes = 0;  // size of the metadata that it has or receives
+  bool on_device = false;        // the parts of all members lie in devices' memory
 };
 
 // What the member of `rank` does, computed from the same slots on every member. An error if no
@@ -57,6 +62,7 @@ struct HealPlan {
 
 // The same where all members are at the same step and their states differ in bits: each whose hash
 // is not that of rank 0 receives that state. `hashes` are the members', by rank.
-[[nodiscard]] HealPlan settle_plan(std::span<const std::uint64_t> hashes, std::uint32_t rank);
+[[nodiscard]] HealPlan settle_plan(std::span<const std::uint64_t> hashes, std::uint32_t rank,
+                                   bool on_device);
 
 }  // namespace antdt::worker

@@ -61,6 +61,8 @@ struct Heard {
   client::Known job;
   bool stop = false;  // SIGTERM arrived
   bool over = false;  // whether the generation that was begun last is over
+  // Not empty: the program wants the training to end before its next step, and why.
+  std::string ends = {};
 
   [[nodiscard]] bool wants_to_leave() const { return stop || job.leave.has_value(); }
   [[nodiscard]] int leave_code() const {
@@ -131,6 +133,9 @@ struct RunAnswered {
   sharing::Answer answer;
 };
 struct Reduced {};
+// In place of MicroBatchComputed or Reduced, where MemberMachine::may_end(): the program has ended
+// the training since the step began.
+struct TrainingEnded {};
 struct SkipsTold {};
 struct PartSent {};
 struct PartStaged {};
@@ -168,9 +173,9 @@ using Input =
                  GenerationAborted, RegroupOrdered, LeaveOrdered, Heard, TimePassed,
                  CollectiveBuilt, CollectiveConnected, StateRead, StateUnreadable, StatesCompared,
                  Consolidated, StatePassed, StateHashed, Mixed, UpdatesExchanged,
-                 MicroBatchComputed, PartTaken, RunAnswered, PartSent, Reduced, SkipsTold,
-                 PartStaged, SlotsGathered, Applied, PlanTaken, HopMeasured, RecordsAwaited,
-                 BatchEvaluated, CollectiveBroke, WorkFailed, Saved>;
+                 MicroBatchComputed, TrainingEnded, PartTaken, RunAnswered, PartSent, Reduced,
+                 SkipsTold, PartStaged, SlotsGathered, Applied, PlanTaken, HopMeasured,
+                 RecordsAwaited, BatchEvaluated, CollectiveBroke, WorkFailed, Saved>;
 
 // An order of the client's as an input; empty for an order that is not for members of a collective.
 [[nodiscard]] std::optional<Input> input_of(client::Directive directive);

@@ -73,6 +73,7 @@ void MemberMachine::join(std::string problem, std::string unreadable, Effects& o
   join.unreadable = std::move(unreadable);
   join.settled = std::max(member_.training.settled, member_.ready);
   join.step = member_.training.step;
+  join.ends = member_.heard.ends;
   out.emplace_back(Send{std::move(join)});
 }
 
@@ -83,6 +84,8 @@ void MemberMachine::on(const FormOrdered& input, MonoTime, Effects& out) {
   generation_ = input.generation;
   member_.rank = input.form.rank;
   member_.heard.over = false;
+  // Training goes on from a checkpoint, perhaps one from before the program ended it.
+  if (input.form.base == Generation{}) member_.told_end = false;
   final_model_.forget();
   if (member_.resting != TimeUse::kStartup) member_.resting = TimeUse::kReconfigure;
   out.emplace_back(SpendTime{member_.resting});

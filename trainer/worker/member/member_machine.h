@@ -65,6 +65,8 @@ class MemberMachine {
   [[nodiscard]] const wire::PhaseStart& phase() const { return phase_; }
   // In a training phase: how many records of this member are in completed steps; else 0.
   [[nodiscard]] std::uint64_t place() const;
+  // See TrainingEnded.
+  [[nodiscard]] bool may_end() const;
   [[nodiscard]] const char* state_name() const;
 
  private:

@@ -22,7 +22,14 @@ void MemberMachine::on(const PhaseStarted& input, MonoTime now, Effects& out) {
                    out);
   }
   if (training) {
-    TrainPhase& phase = state_.emplace<TrainPhase>(member_, phase_, config_.sharing, now);
+    if (member_.told_end && phase_.committed < phase_.records) {
+      return give_up(
+          {ErrorKind::kUsage,
+           "the program ended the training, and the job goes on: the job daemon is of an "
+           "earlier release. Install the same release of AntDT on all hosts"},
+          out);
+    }
+    TrainPhase& phase = state_.emplace<TrainPhase>(member_, phase_, now);
     if (const auto end = phase.begin(now, out)) phase_ended(*end, phase.breakage(), out);
   } else {
     EvalPhase& phase = state_.emplace<EvalPhase>(member_.heard, phase_, config_.eval_batch);
@@ -52,6 +59,14 @@ void MemberMachine::phase_ended(PhaseEnd end, std::string reason, Effects& out) 
       return;
     case PhaseEnd::kOver:
       dissolve(reason, out);
+      out.emplace_back(StopReading{});
+      return;
+    case PhaseEnd::kEnded:
+      // The collective stays until the next one is formed, so that nobody's last step breaks.
+      member_.resting = TimeUse::kReconfigure;
+      out.emplace_back(SpendTime{member_.resting});
+      member_.told_end = true;
+      join({}, {}, out);
       out.emplace_back(StopReading{});
       return;
     case PhaseEnd::kLeave:
@@ -119,6 +134,11 @@ bool MemberMachine::awaits_order() const {
 std::uint64_t MemberMachine::place() const {
   const auto* const phase = std::get_if<TrainPhase>(&state_);
   return phase ? phase->place() : 0;
+}
+
+bool MemberMachine::may_end() const {
+  const auto* const phase = std::get_if<TrainPhase>(&state_);
+  return phase != nullptr && phase->may_end();
 }
 
 const char* MemberMachine::state_name() const {

@@ -11,12 +11,10 @@ namespace {
 
 // How long a group without any records waits before it asks again.
 constexpr Duration kIdleWait = std::chrono::milliseconds(20);
-constexpr Duration kTellSteps = std::chrono::seconds(1);
 
 }  // namespace
 
-TrainPhase::TrainPhase(MemberState& member, wire::PhaseStart start,
-                       const std::optional<sharing::ShareRules>& sharing, MonoTime now)
+TrainPhase::TrainPhase(MemberState& member, wire::PhaseStart start, MonoTime now)
     : member_(member),
       start_(std::move(start)),
       remaining_(start_.records - std::min(start_.committed, start_.records)),
@@ -27,9 +25,6 @@ TrainPhase::TrainPhase(MemberState& member, wire::PhaseStart start,
               members);
   member.exchange.begin(member.rank, member.domains);
   member.exchange.plan_threshold(member.training.share.threshold);
-  if (!sharing || members < 2) return;
-  const sharing::ShareGroup group = sharing::group_of(member.rank, members, *sharing);
-  if (group.size() > 1) seat_.emplace(member.rank - group.begin, *sharing);
 }
 
 void TrainPhase::expect(State state) const {
@@ -43,31 +38,58 @@ TrainPhase::End TrainPhase::begin(MonoTime now, Effects& out) {
   out.emplace_back(Send{client::BeginPhase{start_.phase}});
   out.emplace_back(StartReading{Data::kTrain});
   out.emplace_back(Send{client::SetHold{hold_.begin(member_.training.share.samples(), now)}});
-  next_step(now, out);
-  return {};
+  return next_step(now, out);
 }
 
 // ------------------------------------------------------------------- a step
 
 // To: exchanging; see begin_step if nothing precedes computing, and empty_step if all records are
-// counted or a checkpoint must be written first.
-void TrainPhase::next_step(MonoTime now, Effects& out) {
+// counted or a checkpoint must be written first; ended, if the program ends the training.
+TrainPhase::End TrainPhase::next_step(MonoTime now, Effects& out) {
   const Share& share = member_.training.share;
   if (const auto hold = hold_.update(place_, share.samples(), now)) {
     out.emplace_back(Send{client::SetHold{*hold}});
   }
-  if (complete()) return last_step(Last::kComplete, now, out);
-  if (checkpoint_due()) return empty_step(now, out);
+  if (complete()) {
+    last_step(Last::kComplete, now, out);
+    return {};
+  }
+  if (!member_.heard.ends.empty()) return end_training(out);
+  if (checkpoint_due()) {
+    empty_step(now, out);
+    return {};
+  }
   own_ = {};
   StepExchange::Course course = member_.exchange.course(member_.training.step);
   step_ = std::move(course.begin);
-  if (!course.first) return begin_step(now, out);
+  if (!course.first) {
+    begin_step(now, out);
+    return {};
+  }
   state_ = State::kExchanging;
   began_ = now;
   out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
   const auto* const updates = std::get_if<ExchangeUpdates>(&*course.first);
   own_.visit = updates != nullptr && updates->visits;
   std::visit([&](auto& first) { out.emplace_back(std::move(first)); }, *course.first);
+  return {};
+}
+
+// From: between two steps; computing, reducing, if the program did nothing for the step. To: ended.
+// The others cannot complete another step without this member, and the job daemon opens no phase of
+// training any more when it has heard of it.
+TrainPhase::End TrainPhase::end_training(Effects& out) {
+  state_ = State::kEnded;
+  out.emplace_back(DropStep{});
+  return PhaseEnd::kEnded;
+}
+
+// The program may have been told only then that the phase begins.
+TrainPhase::End TrainPhase::on(const TrainingEnded&, MonoTime, Effects& out) {
+  ANTDT_CHECK(may_end() && !member_.heard.ends.empty(),
+              "phase {}: the training ends in a step for which something is computed",
+              start_.phase);
+  return end_training(out);
 }
 
 TrainPhase::End TrainPhase::on(const Mixed&, MonoTime now, Effects& out) {
@@ -95,7 +117,8 @@ TrainPhase::End TrainPhase::exchanged(MonoTime now, Effects& out) {
 void TrainPhase::begin_step(MonoTime now, Effects& out) {
   const Share& share = member_.training.share;
   out.emplace_back(step_);
-  if (seat_) return begin_shared_step(now, out);
+  own_.shared = member_.sharing && member_.sharing->shares;
+  if (own_.shared) return begin_shared_step(now, out);
   share.samples() > 0 ? compute(out) : reduce(now, out);
 }
 
@@ -111,7 +134,7 @@ void TrainPhase::compute(Effects& out) {
 // From: computing. To: computing, until the share is done or records run out; then reducing.
 TrainPhase::End TrainPhase::on(const MicroBatchComputed& input, MonoTime now, Effects& out) {
   expect(State::kComputing);
-  if (seat_) return run_computed(input, now, out);
+  if (own_.shared) return run_computed(input, now, out);
   own_.times.data += input.data;
   own_.times.wait += input.rows;
   own_.slot.has_data = input.status == client::TakeStatus::kData;
@@ -244,6 +267,7 @@ void TrainPhase::gather(MonoTime now, Effects& out) {
   own_.slot.checkpoint = checkpoint_wanted();
   own_.slot.leaving = member_.wants_to_stop();
   own_.slot.wants_hop = hop_timer_.wants(now);
+  say_kind();
   out.emplace_back(GatherSlots{own_.slot});
 }
 
@@ -278,6 +302,7 @@ TrainPhase::End TrainPhase::conclude(MonoTime now, Effects& out) {
   out.emplace_back(SpendTime{TimeUse::kOther});
   count_step();
   report(out);
+  compare_kinds(now);
   plan_changed_ = false;
   if (checkpoint_due() && !replicas_may_differ()) write_checkpoint(out);
   if (agreed_.plan > member_.training.share.version) {
@@ -360,6 +385,7 @@ TrainPhase::End TrainPhase::go_on(MonoTime now, Effects& out) {
 // From: measuring hop. To: see await_records.
 TrainPhase::End TrainPhase::on(const HopMeasured& input, MonoTime now, Effects& out) {
   expect(State::kMeasuringHop);
+  undisturbed_ = false;
   hop_ = input.time;
   hop_timer_.measured(began_, now);
   return await_records(now, out);
@@ -373,15 +399,14 @@ TrainPhase::End TrainPhase::await_records(MonoTime now, Effects& out) {
     out.emplace_back(AwaitRecords{kIdleWait});
     return {};
   }
-  next_step(now, out);
-  return {};
+  return next_step(now, out);
 }
 
 // From: awaiting records. To: the next step.
 TrainPhase::End TrainPhase::on(const RecordsAwaited&, MonoTime now, Effects& out) {
   expect(State::kAwaitingRecords);
-  next_step(now, out);
-  return {};
+  undisturbed_ = false;
+  return next_step(now, out);
 }
 
 // From: the last step, concluded. To: ended.
@@ -413,76 +438,6 @@ void TrainPhase::broke(std::string why, Effects& out) {
   state_ = State::kEnded;
   out.emplace_back(DropStep{});
   breakage_ = std::move(why);
-}
-
-// -------------------------------------------------------- what is written and said
-
-bool TrainPhase::checkpoint_due() const { return agreed_.checkpoint > member_.training.checkpoint; }
-
-// One checkpoint at a time: an order that arrives while this member still writes waits until it is
-// done, because all members write at the step at which the slots of all have the number.
-std::uint64_t TrainPhase::checkpoint_wanted() const {
-  const std::uint64_t passed = member_.training.checkpoint;
-  if (member_.rank == 0 && member_.saving != Saving::kNothing) return passed;
-  return std::max(member_.heard.job.checkpoint, passed);
-}
-
-// The job daemon must hear what was trained until now before it hears of anything later. Writing
-// takes as long as the disk needs, while steps go on.
-void TrainPhase::write_checkpoint(Effects& out) {
-  TrainingState& state = member_.training;
-  state.checkpoint = state.cut = agreed_.checkpoint;
-  if (member_.rank != 0) return;
-  wire::CheckpointWritten about;
-  about.number = agreed_.checkpoint;
-  about.step = state.step;
-  about.phase = start_.phase;
-  about.places = state.places;
-  about.history = state.log.history();
-  out.emplace_back(Send{
-      wire::CheckpointBegun{about.number, about.phase, about.step, about.places, about.history}});
-  member_.saving = Saving::kOrdered;
-  out.emplace_back(SpendTime{TimeUse::kCheckpoint});
-  out.emplace_back(Save{std::move(about), Save::Kind::kOrdered});
-  out.emplace_back(SpendTime{TimeUse::kOther});
-}
-
-void TrainPhase::report(Effects& out) {
-  client::BatchTimes times = own_.times;
-  times.samples = own_.computed;
-  times.of_others = own_.of_others;
-  if (times.samples == 0) return;
-  // If the plan, a visit or a lack of records made a step different from the others, it says
-  // nothing about this member's speed.
-  times.counts =
-      !plan_changed_ && !own_.visit && own_.slot.records >= member_.training.share.samples();
-  times.hop = std::exchange(hop_, std::nullopt);
-  out.emplace_back(Send{times});
-}
-
-void TrainPhase::send_progress(bool done, MonoTime now, Effects& out) {
-  const TrainingState& state = member_.training;
-  wire::Progress progress;
-  progress.phase = start_.phase;
-  progress.step = state.step;
-  progress.place = stable_place_;
-  progress.samples = start_.records - remaining_ + counted_;
-  progress.loss_sum = state.phase == start_.phase ? state.loss_sum : 0;
-  progress.weight_sum = state.phase == start_.phase ? state.weight_sum : 0;
-  progress.plan = state.share.version;
-  progress.done = done;
-  progress.history = steps_to_tell(now);
-  if (member_.rank == 0) progress.visit = member_.exchange.visit();
-  out.emplace_back(Send{std::move(progress)});
-}
-
-// Now and then, everything that may not be recorded is reported, so that lost reports are repeated.
-wire::StepHistory TrainPhase::steps_to_tell(MonoTime now) {
-  if (member_.rank != 0 || now - steps_told_ < kTellSteps) return {};
-  steps_told_ = now;
-  const StepLog& log = member_.training.log;
-  return replicas_may_differ() ? log.history_up_to(start_.phase, member_.exchange.committable())
-                               : log.history();
 }
 
 void TrainPhase::check_invariants() const {

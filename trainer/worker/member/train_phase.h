@@ -8,8 +8,9 @@
 //                                            │     (all counted, or a member leaves) v
 //                                          ended <──────────────── one more step, without records
 //
-// In a shared step (trainer/worker/sharing), a member takes its part of the records at once,
-// computes some of them, and asks for more until its desk has nothing left:
+// If members share the step (trainer/worker/sharing), each takes its part of the records at once,
+// computes some of them, and asks for more until its desk has nothing left. Whether they share the
+// next step, the member of rank 0 says in its slot.
 //
 //   taking part ──> computing <──> asking ──> reducing
 //
@@ -60,7 +61,6 @@
 #include "trainer/worker/member/hop_timer.h"
 #include "trainer/worker/member/inputs.h"
 #include "trainer/worker/member/member_state.h"
-#include "trainer/worker/sharing/share_seat.h"
 #include "trainer/worker/step_slot.h"
 
 namespace antdt::worker {
@@ -85,8 +85,7 @@ class TrainPhase {
     kEnded,
   };
 
-  TrainPhase(MemberState& member, wire::PhaseStart start,
-             const std::optional<sharing::ShareRules>& sharing, MonoTime now);
+  TrainPhase(MemberState& member, wire::PhaseStart start, MonoTime now);
 
   // Each returns how the phase ended, once it has.
   using End = std::optional<PhaseEnd>;
@@ -95,6 +94,7 @@ class TrainPhase {
   End on(const UpdatesExchanged& input, MonoTime now, Effects& out);
   End on(const Consolidated& input, MonoTime now, Effects& out);
   End on(const MicroBatchComputed& input, MonoTime now, Effects& out);
+  End on(const TrainingEnded& input, MonoTime now, Effects& out);
   End on(const PartTaken& input, MonoTime now, Effects& out);
   End on(const RunAnswered& input, MonoTime now, Effects& out);
   End on(const PartSent& input, MonoTime now, Effects& out);
@@ -111,6 +111,12 @@ class TrainPhase {
   void broke(std::string why, Effects& out);
 
   [[nodiscard]] State state() const { return state_; }
+  // Whether the program can end the training in place of what is asked now: it has done nothing for
+  // the present step.
+  [[nodiscard]] bool may_end() const {
+    const bool asks = state_ == State::kComputing || state_ == State::kReducing;
+    return asks && own_.micro_batches == 0 && !own_.shared;
+  }
   [[nodiscard]] const wire::PhaseStart& start() const { return start_; }
   // How many records of this member are in completed steps; and how many of these may be committed,
   // because the model has them whoever is lost.
@@ -126,6 +132,8 @@ class TrainPhase {
     StepSlot slot;
     client::BatchTimes times;
     Duration exchanged{};  // how long the exchange before computing took
+    Duration asked{};      // how long it waited for its desk's answers
+    bool shared = false;   // with other members
     bool empty = false;    // a step that has no records, whoever has some
     std::uint32_t micro_batches = 0;
     std::uint64_t computed = 0;   // records; others than those of its slot in a shared step
@@ -133,15 +141,21 @@ class TrainPhase {
     bool skips = false;           // some of its records
     bool visit = false;           // replicas are evaluated in it
   };
+  static constexpr Duration kTellSteps = std::chrono::seconds(1);  // from one report to the next
   // The reason why the present step is the last one.
   enum class Last : std::uint8_t { kNot, kComplete, kStoppedTogether };
 
-  void next_step(MonoTime now, Effects& out);
+  End next_step(MonoTime now, Effects& out);
+  End end_training(Effects& out);
   End exchanged(MonoTime now, Effects& out);
   void begin_step(MonoTime now, Effects& out);
   void compute(Effects& out);
+  [[nodiscard]] sharing::ShareSeat& seat();
   void begin_shared_step(MonoTime now, Effects& out);
   void compute_run(const sharing::Run& run, MonoTime now, Effects& out);
+  void say_kind();
+  void compare_kinds(MonoTime now);
+  [[nodiscard]] std::optional<wire::StepKinds> compared_kinds() const;
   End run_computed(const MicroBatchComputed& input, MonoTime now, Effects& out);
   void offer_part(MonoTime now, Effects& out);
   void reduce(MonoTime now, Effects& out);
@@ -180,11 +194,12 @@ class TrainPhase {
   State state_ = State::kComputing;
   Last last_ = Last::kNot;
   Own own_;
-  BeginStep step_;                          // how the gradients of the present step are summed
-  std::optional<sharing::ShareSeat> seat_;  // empty: steps are not shared
-  sharing::Run run_;                        // that it computes
-  Agreement agreed_;                        // of the concluded step
+  BeginStep step_;             // how the gradients of the present step are summed
+  sharing::Run run_;           // that it computes, of a shared step
+  Agreement agreed_;           // of the concluded step
   MonoTime began_{};           // when the present exchange, update or measurement began
+  MonoTime concluded_{};       // when the last step was over
+  bool undisturbed_ = false;   // nothing but this step has taken time since then
   std::uint64_t counted_ = 0;  // how many of the remaining records are in completed steps
   std::uint64_t place_ = 0;
   std::uint64_t stable_place_ = 0;

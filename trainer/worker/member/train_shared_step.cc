@@ -1,9 +1,22 @@
 // A shared step of a training phase (trainer/worker/sharing).
+#include <algorithm>
+#include <utility>
+
 #include "core/check.h"
 #include "trainer/worker/habits.h"
 #include "trainer/worker/member/train_phase.h"
 
 namespace antdt::worker {
+namespace {
+
+std::uint32_t clamped_us(Duration d) {
+  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(d).count();
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(us, 0, UINT32_MAX));
+}
+
+}  // namespace
+
+sharing::ShareSeat& TrainPhase::seat() { return member_.sharing->seat; }
 
 // To: taking part; or asking, without a part of its own.
 void TrainPhase::begin_shared_step(MonoTime now, Effects& out) {
@@ -27,8 +40,8 @@ TrainPhase::End TrainPhase::on(const PartTaken& input, MonoTime now, Effects& ou
 void TrainPhase::offer_part(MonoTime now, Effects& out) {
   const Share& share = member_.training.share;
   out.emplace_back(
-      OfferPart{seat_->begin(member_.training.step, own_.slot.records, share.micro_batch)});
-  compute_run(seat_->first_run(), now, out);
+      OfferPart{seat().begin(member_.training.step, own_.slot.records, share.micro_batch)});
+  compute_run(seat().first_run(), now, out);
 }
 
 // To: computing; else asking, or reducing if nothing is left.
@@ -39,7 +52,7 @@ void TrainPhase::compute_run(const sharing::Run& run, MonoTime now, Effects& out
     out.emplace_back(ComputeRun{member_.training.step, run});
     return;
   }
-  const auto ask = seat_->ready();
+  const auto ask = seat().ready();
   if (!ask) return reduce(now, out);
   state_ = State::kAsking;
   began_ = now;
@@ -55,7 +68,7 @@ TrainPhase::End TrainPhase::run_computed(const MicroBatchComputed& input, MonoTi
   own_.slot.weight += input.weight;
   own_.slot.loss += input.loss;
   own_.computed += input.records;
-  if (run_.owner == seat_->offer().member) {
+  if (run_.owner == seat().offer().member) {
     tell_skips(place_ + run_.from, input.skipped, out);
   } else {
     own_.of_others += input.records;
@@ -67,12 +80,41 @@ TrainPhase::End TrainPhase::run_computed(const MicroBatchComputed& input, MonoTi
 // From: asking. To: computing; reducing, if nothing is left.
 TrainPhase::End TrainPhase::on(const RunAnswered& input, MonoTime now, Effects& out) {
   expect(State::kAsking);
-  const auto run = seat_->hear(input.answer);
+  const auto run = seat().hear(input.answer);
   ANTDT_CHECK(run.has_value(), "phase {} at {}: an answer to another ask", start_.phase,
               member_.training.step);
+  own_.asked += now - began_;
   own_.times.wait += now - began_;
   compute_run(*run, now, out);
   return {};
+}
+
+// ---------------------------------------------------------- whether steps are shared
+
+// Of rank 0 it counts: what kind the next step is.
+void TrainPhase::say_kind() {
+  if (!member_.sharing) return;
+  own_.slot.shares = member_.sharing->trial.shares();
+  own_.slot.asked_us = clamped_us(own_.asked);
+}
+
+// What steps of either kind take decides whether members go on sharing them.
+void TrainPhase::compare_kinds(MonoTime now) {
+  const Duration took = now - std::exchange(concluded_, now);
+  const bool undisturbed = std::exchange(undisturbed_, true);
+  if (!member_.sharing) return;
+  SharingState& sharing = *member_.sharing;
+  sharing.shares = agreed_.shares;
+  const bool whole = own_.slot.records >= member_.training.share.samples() && !own_.empty;
+  if (member_.rank != 0 || !undisturbed || plan_changed_ || !whole) return;
+  sharing.trial.concluded({own_.shared, took, agreed_.asked});
+}
+
+// What a trial of steps of both kinds has found.
+std::optional<wire::StepKinds> TrainPhase::compared_kinds() const {
+  if (!member_.sharing || !member_.sharing->trial.newest()) return {};
+  const sharing::Choice& choice = *member_.sharing->trial.newest();
+  return wire::StepKinds{choice.shares, clamped_us(choice.shared), clamped_us(choice.alone)};
 }
 
 }  // namespace antdt::worker

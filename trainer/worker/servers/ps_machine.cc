@@ -196,6 +196,7 @@ void PsMachine::phase_ended(PhaseEnd end, const std::string& reason, Effects& ou
       out.emplace_back(SpendTime{resting_});
       return;
     case PhaseEnd::kOver:
+    case PhaseEnd::kEnded:  // only among members of a collective
       return dissolve(std::string(reason), out);
     case PhaseEnd::kLeave:
       return leave(out);

@@ -30,6 +30,7 @@ void ShareDesk::step(const Input& input, MonoTime now, Effects& out) {
   on(offer, now);
   if (const auto* ask = std::get_if<Asked>(&input)) on(*ask, now, out);
   serve_all(now, out);
+  check_invariants();
 }
 
 // What a member did in the step before is what is expected of it in the next
@@ -89,35 +90,34 @@ void ShareDesk::learn(Member& m) const {
 // From: not offered. To: computing its first run, or idle without one.
 void ShareDesk::on(const Offered& input, MonoTime now) {
   Member& m = members_[input.member];
-  if (m.offered) return;
+  if (!std::holds_alternative<NotOffered>(m.state)) return;
   ++offered_;
   parts_ += input.records;
-  m.offered = true;
+  m.state = Idle{};
   m.part = input.records;
   m.front = std::min(input.first, input.records);
   m.back = input.records;
   m.most = input.most;
   m.began = now;
-  if (m.front > 0) m.computes = Handed{m.front, now};
+  if (m.front > 0) m.state = Computing{m.front, now};
 }
 
-// From: computing. To: waiting for an answer.
+// From: computing, idle, done. To: waiting for an answer.
 void ShareDesk::on(const Asked& input, MonoTime now, Effects& out) {
   Member& m = members_[input.offer.member];
   if (input.number < m.asks) return;
   if (input.number == m.asks) {
-    if (m.last) out.push_back(*m.last);
+    if (m.answer) out.push_back(*m.answer);
     return;
   }
-  if (m.computes) {
-    m.computed += m.computes->records;
-    m.runs.push_back({m.computes->records, to_seconds(now - m.computes->since)});
-    m.computes.reset();
+  if (const Computing* run = m.computes()) {
+    m.computed += run->records;
+    m.runs.push_back({run->records, to_seconds(now - run->since)});
     m.usual = static_cast<double>(m.computed) / std::max(to_seconds(now - m.began), kLeastSeconds);
   }
   m.asks = input.number;
-  m.waits = now;
-  m.last.reset();
+  m.state = Waiting{now};
+  m.answer.reset();
 }
 
 // Those that wait are served in the order in which they asked.
@@ -125,25 +125,28 @@ void ShareDesk::serve_all(MonoTime now, Effects& out) {
   while (true) {
     std::optional<std::uint32_t> next;
     for (std::uint32_t i = 0; i < members_.size(); ++i) {
-      if (!members_[i].waits) continue;
+      const Waiting* const waits = members_[i].waits();
+      if (waits == nullptr) continue;
       if (left() == 0 && !all_offered()) continue;
-      if (!next || *members_[i].waits < *members_[*next].waits) next = i;
+      if (!next || waits->since < members_[*next].waits()->since) next = i;
     }
     if (!next) return;
     serve(*next, now, out);
   }
 }
 
-// From: waiting. To: computing, or done; both, if its run is the last one.
+// From: waiting. To: computing, or done.
 void ShareDesk::serve(std::uint32_t index, MonoTime now, Effects& out) {
   Member& m = members_[index];
   Answer answer{
       index, step_, m.asks, choose(index, now), false, std::max(rules_.first_least, careful(m))};
   answer.last = left() == 0 && all_offered();
-  m.waits.reset();
-  if (answer.run) m.computes = Handed{answer.run->records(), now};
-  m.done = !answer.run || answer.last;
-  m.last = answer;
+  if (answer.run) {
+    m.state = Computing{answer.run->records(), now};
+  } else {
+    m.state = Done{};
+  }
+  m.answer = answer;
   out.push_back(answer);
 }
 
@@ -152,7 +155,7 @@ ShareDesk::Others ShareDesk::others_than(std::uint32_t index, MonoTime now) cons
   Others others;
   for (std::uint32_t i = 0; i < members_.size(); ++i) {
     const Member& other = members_[i];
-    if (i == index || !other.computes) continue;
+    if (i == index || other.computes() == nullptr) continue;
     const Pace pace = pace_of(other, now);
     if (pace.per_second == 0) {
       ++others.unknown;
@@ -223,14 +226,15 @@ std::uint32_t ShareDesk::furthest_behind(MonoTime now) const {
 // longer than expected makes it slower.
 ShareDesk::Pace ShareDesk::pace_of(const Member& member, MonoTime now) const {
   const double elapsed_s = std::max(to_seconds(now - member.began), kLeastSeconds);
-  if (!member.computes) {
+  const Computing* const run = member.computes();
+  if (run == nullptr) {
     const double per_second =
         member.computed > 0 ? static_cast<double>(member.computed) / elapsed_s : member.usual;
     return {per_second, 0};
   }
   if (member.usual == 0) return {};
-  const double records = member.computes->records;
-  const double spent_s = std::max(to_seconds(now - member.computes->since), kLeastSeconds);
+  const double records = run->records;
+  const double spent_s = std::max(to_seconds(now - run->since), kLeastSeconds);
   const double busy_s = std::max(records / member.usual - spent_s, kOverdue * spent_s);
   return {records / (spent_s + busy_s), busy_s};
 }
@@ -255,11 +259,18 @@ std::uint64_t ShareDesk::left() const {
 }
 
 void ShareDesk::check_invariants() const {
+  std::size_t offered = 0;
   for (const Member& m : members_) {
+    offered += std::holds_alternative<NotOffered>(m.state) ? 0 : 1;
     ANTDT_CHECK(m.front <= m.back && m.back <= m.part, "step {}: records {} to {} are left of {}",
                 step_, m.front, m.back, m.part);
-    ANTDT_CHECK(!m.done || !m.waits, "step {}: a member is done and waits", step_);
+    ANTDT_CHECK(m.waits() == nullptr || !m.answer, "step {}: a member waits and has an answer",
+                step_);
+    // Only a part that was not offered yet is waited for.
+    ANTDT_CHECK(m.waits() == nullptr || left() == 0, "step {}: a member waits, and {} are left",
+                step_, left());
   }
+  ANTDT_CHECK(offered == offered_, "step {}: {} offered, not {}", step_, offered, offered_);
 }
 
 }  // namespace antdt::worker::sharing

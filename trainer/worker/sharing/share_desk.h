@@ -1,12 +1,13 @@
 // The desk of a group of members that share their steps: it hands out the records of each step in
 // runs, so that members that are faster in this very step compute more of them. A machine.
 //
-//   a member      ──Offered: its part of the step──>        desk
-//   (computes its first run)
-//                 ──Asked──>
-//                 <── Granted: a run of its own part, or of the part of a member that is behind
-//   (computes it, and asks again)
-//                 <── NothingLeft: everything is handed out; it goes on to the sum of the gradients
+// A member, in each step:
+//
+//   not offered ──Offered──> computing its first run, or idle without one
+//   computing, idle ──Asked──> waiting
+//   waiting ──Answer with a run──> computing it: of its own part, or of one that is behind
+//   waiting ──Answer without a run, since all is handed out──> done; it goes on to the sum of the
+//                                                               gradients
 //
 // A part is handed out from both ends: its owner goes on where its last run ended, and others take
 // from the end. So each record of an offered part is handed out exactly once, and what is left of a
@@ -82,13 +83,19 @@ class ShareDesk {
 
   // Records of the present step that are offered and not handed out.
   [[nodiscard]] std::uint64_t left() const;
-  void check_invariants() const;
 
  private:
-  struct Handed {
+  struct NotOffered {};
+  struct Idle {};
+  struct Computing {
     std::uint32_t records = 0;
     MonoTime since{};
   };
+  struct Waiting {
+    MonoTime since{};
+  };
+  struct Done {};
+  using State = std::variant<NotOffered, Idle, Computing, Waiting, Done>;
   struct Computed {
     std::uint32_t records = 0;
     double seconds = 0;  // with the messages
@@ -100,18 +107,15 @@ class ShareDesk {
   };
   struct Member {
     // Of the present step.
-    bool offered = false;
-    bool done = false;        // it was told that nothing is left
+    State state = NotOffered{};
     std::uint32_t front = 0;  // its part that is left
     std::uint32_t back = 0;
     std::uint32_t part = 0;
     std::uint32_t most = 0;
     MonoTime began{};
-    std::optional<Handed> computes;
     std::uint64_t computed = 0;
-    std::uint32_t asks = 0;           // its newest ask
-    std::optional<MonoTime> waits{};  // that ask has no answer yet
-    std::optional<Answer> last;       // the answer to it
+    std::uint32_t asks = 0;        // its newest ask
+    std::optional<Answer> answer;  // to that ask; none while it waits
     std::vector<Computed> runs;
     // Of all steps: records a second, 0: unknown; and of small runs the time of a record, by the
     // multiples of `multiple_of` that they have.
@@ -122,6 +126,8 @@ class ShareDesk {
     std::vector<SmallRun> small;
 
     [[nodiscard]] std::uint32_t left() const { return back - front; }
+    [[nodiscard]] const Computing* computes() const { return std::get_if<Computing>(&state); }
+    [[nodiscard]] const Waiting* waits() const { return std::get_if<Waiting>(&state); }
   };
   // How fast a member is, and when it will have computed what it was handed.
   struct Pace {
@@ -149,6 +155,7 @@ class ShareDesk {
   void learn(Member& member) const;
   void learn_steadiness();
   [[nodiscard]] double careful(const Member& member) const;
+  void check_invariants() const;
   [[nodiscard]] bool all_offered() const { return offered_ == members_.size(); }
 
   const ShareRules rules_;

@@ -24,6 +24,7 @@ void SharedStep::begin(const std::vector<Worker*>& members, Generation generatio
   members_ = members;
   when_done_ = std::move(done);
   done_ = 0;
+  asked_s_ = 0;
   step_ = step;
 }
 
@@ -55,7 +56,10 @@ void SharedStep::compute(std::uint32_t rank, std::uint32_t records) {
 }
 
 void SharedStep::computed(std::uint32_t rank) {
-  if (const auto asked = seats_[rank].seat.ready()) return send(rank, *asked);
+  if (const auto asked = seats_[rank].seat.ready()) {
+    seats_[rank].asked = player_.now();
+    return send(rank, *asked);
+  }
   if (++done_ == members_.size()) when_done_();
 }
 
@@ -70,7 +74,6 @@ void SharedStep::arrive(std::size_t group, const Input& input) {
   after(to_seconds(at.free - player_.now()), [this, group, input] {
     worker::sharing::Effects answers;
     groups_[group].desk.step(input, player_.now(), answers);
-    groups_[group].desk.check_invariants();
     for (const Answer& answer : answers) {
       after(player_.costs().ask_s / 2, [this, group, answer] { answered(group, answer); });
     }
@@ -79,7 +82,11 @@ void SharedStep::arrive(std::size_t group, const Input& input) {
 
 void SharedStep::answered(std::size_t group, const Answer& answer) {
   const std::uint32_t rank = groups_[group].ranks.begin + answer.member;
-  if (const auto run = seats_[rank].seat.hear(answer)) compute(rank, run->records());
+  Seat& seat = seats_[rank];
+  const auto run = seat.seat.hear(answer);
+  if (!run) return;
+  asked_s_ += to_seconds(player_.now() - seat.asked);
+  compute(rank, run->records());
 }
 
 }  // namespace antdt::fleet

@@ -24,6 +24,10 @@ class SharedStep {
              std::function<void()> done);
   // The member has the records of its part and begins to compute.
   void opened(Worker& member);
+  // How long a member has waited for answers in this step, on average.
+  [[nodiscard]] Duration asked() const {
+    return from_seconds(asked_s_ / static_cast<double>(members_.size()));
+  }
   // The generation is over.
   void cancel() { ++turn_; }
 
@@ -36,6 +40,7 @@ class SharedStep {
   struct Seat {
     worker::sharing::ShareSeat seat;
     std::size_t group = 0;
+    MonoTime asked{};  // its newest ask
   };
   void make_groups(std::uint32_t members);
   void send(std::uint32_t rank, const worker::sharing::Input& input);
@@ -54,6 +59,7 @@ class SharedStep {
   std::vector<Worker*> members_;
   Step step_;
   std::size_t done_ = 0;
+  double asked_s_ = 0;  // of all members in this step
   std::function<void()> when_done_;
   std::uint64_t turn_ = 0;
 };

@@ -86,15 +86,28 @@ TEST_F(ScalarsTest, AnEpochIsToldAtItsEndAndItsEvaluationWhenItIsThere) {
   EXPECT_THAT(see(), IsEmpty());
 }
 
+TEST_F(ScalarsTest, TheEpochThatIsTrainedIsNotToldAndOneWithoutALossNever) {
+  report_.epoch_reports.resize(1);
+  EXPECT_THAT(see(), IsEmpty()) << "it has just begun";
+  report_.epoch_reports.resize(2);  // the first has diverged
+  EXPECT_THAT(see(), IsEmpty());
+  report_.epoch_reports[1].train_loss = 0.5;
+  const auto points = see();
+  ASSERT_EQ(points.size(), 1U);
+  EXPECT_EQ(points[0].step, 2);
+}
+
 TEST_F(ScalarsTest, ALaterIncarnationRepeatsOnlyTheNewestEpoch) {
   scalars_.skip_past(report_);
-  report_.epoch_reports.resize(2);
+  EpochReport trained;
+  trained.train_loss = 0.5;
+  report_.epoch_reports.resize(2, trained);
   report_.epoch_reports[0].eval = EpochReport::Eval{};
   scalars_.skip_past(report_);
   const auto points = see();
   ASSERT_EQ(points.size(), 1U);
   EXPECT_EQ(points[0].step, 2);
-  report_.epoch_reports.resize(3);
+  report_.epoch_reports.resize(3, trained);
   EXPECT_EQ(see()[0].step, 3);
 }
 

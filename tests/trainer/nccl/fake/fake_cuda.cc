@@ -7,6 +7,7 @@
 #include <cstring>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "orders.h"
 #include "streams.h"
@@ -21,6 +22,7 @@ struct Event {
 
 constexpr int kSuccess = 0, kInvalidValue = 1, kNoDevice = 100, kNotReady = 600;
 thread_local int own_device = -1;
+thread_local int last_error = kSuccess;
 std::mutex streams_mutex;
 std::set<Stream*> streams;
 
@@ -85,6 +87,13 @@ Stream& stream_of(void* handle) {
 }
 
 int device_of_thread() { return own_device; }
+
+namespace {
+// LibTorch asks for the thread's last error behind each kernel that it launches.
+void other_code_launches_a_kernel() {
+  if (last_error != kSuccess) broken("an error of this thread is left to whoever asks next");
+}
+}  // namespace
 
 }  // namespace fake
 
@@ -152,6 +161,7 @@ int cudaStreamDestroy(void* stream) {
 
 int cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, int kind, void* stream) {
   if (kind != 4) return kInvalidValue;
+  fake::other_code_launches_a_kernel();
   fake::stream_of(stream).put([=] { std::memcpy(to, from, bytes); });
   return kSuccess;
 }
@@ -176,7 +186,10 @@ int cudaEventRecord(void* event, void* stream) {
 int cudaEventQuery(void* event) {
   const auto* const marked = static_cast<fake::Event*>(event);
   if (marked->stream == nullptr) return kSuccess;
-  return marked->stream->has_done(marked->number) ? kSuccess : kNotReady;
+  if (marked->stream->has_done(marked->number)) return kSuccess;
+  return fake::last_error = kNotReady;
 }
+
+int cudaGetLastError() { return std::exchange(fake::last_error, kSuccess); }
 
 }  // extern "C"

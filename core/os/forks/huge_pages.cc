@@ -1,4 +1,4 @@
-#include "core/os/huge_pages.h"
+#include "core/os/forks/huge_pages.h"
 
 #include <sys/mman.h>
 

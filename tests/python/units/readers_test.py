@@ -1,0 +1,75 @@
+"""The processes of a loader, with requests and answers that no connection's buffer holds."""
+import os
+import signal
+import unittest
+
+import torch
+from antdt.torch._readers import Readers
+
+
+def numbers(records):
+    return torch.tensor(records, dtype=torch.int64)
+
+
+class LargeMicroBatches(unittest.TestCase):
+    def setUp(self):
+        def stuck(*_):
+            raise TimeoutError("the loader and its processes wait for each other")
+        before = signal.signal(signal.SIGALRM, stuck)
+        self.addCleanup(signal.signal, signal.SIGALRM, before)
+        signal.alarm(60)
+        self.addCleanup(signal.alarm, 0)
+
+    def readers(self, count):
+        readers = Readers(count, numbers)
+        self.addCleanup(readers.close)
+        return readers
+
+    def test_many_are_asked_for_before_the_first_is_taken(self):
+        readers = self.readers(2)
+        batches = [tuple(range(first, first + 60_000)) for first in range(70_000, 70_008)]
+        tickets = [readers.ask(batch) for batch in batches]
+        for ticket, batch in zip(tickets, batches):
+            self.assertEqual(readers.take(ticket).tolist(), list(batch))
+
+    def test_what_is_forgotten_is_in_nobodys_way(self):
+        readers = self.readers(2)
+        batches = [tuple(range(first, first + 60_000)) for first in range(70_000, 70_008)]
+        tickets = [readers.ask(batch) for batch in batches]
+        for ticket in tickets[:5]:
+            readers.forget(ticket)
+        self.assertEqual(readers.take(tickets[5])[0], 70_005)
+        self.assertEqual(readers.take(tickets[7])[0], 70_007)
+
+    def test_small_requests_are_with_a_process_before_it_has_answered(self):
+        readers = self.readers(1)
+        for _ in range(100):
+            readers.ask((1, 2, 3))
+        worker, = readers._workers
+        self.assertEqual(len(worker._sent), 100)
+        self.assertEqual(readers.take(99).tolist(), [1, 2, 3])
+
+
+class Ends(unittest.TestCase):
+    def check(self, end, words):
+        readers = Readers(1, lambda records: end() if 77 in records else records)
+        self.addCleanup(readers.close)
+        tickets = [readers.ask(records) for records in ((1, 2), tuple(range(70, 90)))]
+        self.assertEqual(readers.take(tickets[0]), (1, 2))
+        with self.assertRaisesRegex(RuntimeError, words):
+            readers.take(tickets[1])
+
+    def test_the_signal_and_the_records_are_named(self):
+        self.check(lambda: os.kill(os.getpid(), signal.SIGSEGV),
+                   r"exit code -11, by SIGSEGV, while it had 20 records in hand \(70, 71, .*77, …\)\. With "
+                   r"num_workers=0 the program itself")
+
+    def test_a_kill_may_be_for_want_of_memory(self):
+        self.check(lambda: os.kill(os.getpid(), signal.SIGKILL), r"exit code -9, by SIGKILL.*memory runs out")
+
+    def test_an_exit_is_by_no_signal(self):
+        self.check(lambda: os._exit(3), r"exit code 3 while it had 20 records")
+
+
+if __name__ == "__main__":
+    unittest.main()

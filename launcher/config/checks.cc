@@ -14,7 +14,7 @@
 #include "core/schema/etcd_address.h"
 #include "core/schema/job_reader.h"
 #include "core/sync_strategy.h"
-#include "launcher/config/cluster.h"
+#include "launcher/config/agent_address.h"
 #include "launcher/config/rules/drill_checks.h"
 #include "launcher/config/rules/pin_checks.h"
 #include "launcher/config/rules/sync_checks.h"

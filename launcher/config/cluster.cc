@@ -133,21 +133,7 @@ void wait_for_devices(std::vector<Agent>& agents, Duration timeout) {
   }
 }
 
-constexpr std::uint16_t kUsualPort = 7700;
-
 }  // namespace
-
-Result<std::string> agent_end_point(const std::string& name) {
-  if (is_end_point(name)) return name;
-  const std::string host = host_of(name);
-  if (!host.empty() && (host == name || fmt::format("[{}]", host) == name)) {
-    return with_port(host, kUsualPort);
-  }
-  return fail(ErrorKind::kUsage,
-              "'{}' is no agent: write host or host:port (default port {}), as in n1, "
-              "10.0.0.1:7700 or [2001:db8::1]:7700",
-              name, kUsualPort);
-}
 
 Status check_answers(const std::vector<std::string>& silent, Duration timeout) {
   if (silent.empty()) return {};

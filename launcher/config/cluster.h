@@ -23,10 +23,6 @@ struct ClusterKeys {
 // cluster.pub. The error (kUsage) names every file that is missing and how to make it.
 [[nodiscard]] Result<ClusterKeys> load_cluster_keys(const ClusterSection& cluster);
 
-// The end point of an agent that a person named as "host" or "host:port", on port 7700 by default.
-// kUsage for anything else.
-[[nodiscard]] Result<std::string> agent_end_point(const std::string& name);
-
 // kUnreachable, with what to check, if any agent was `silent` for `timeout`.
 [[nodiscard]] Status check_answers(const std::vector<std::string>& silent, Duration timeout);
 

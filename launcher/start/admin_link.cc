@@ -2,6 +2,7 @@
 
 #include "core/os/net.h"
 #include "core/wire/packet.h"
+#include "launcher/config/agent_address.h"
 #include "launcher/config/cluster.h"
 
 namespace antdt::launcher {

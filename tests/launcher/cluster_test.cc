@@ -13,6 +13,7 @@
 #include "core/os/user.h"
 #include "core/wire/agent_messages.h"
 #include "core/wire/packet.h"
+#include "launcher/config/agent_address.h"
 #include "launcher/start/admin_link.h"
 #include "launcher/start/job_link.h"
 

@@ -9,7 +9,7 @@
 #include "launcher/commands/doctor/examine.h"
 #include "launcher/commands/doctor/quick.h"
 #include "launcher/commands/usage.h"
-#include "launcher/config/cluster.h"
+#include "launcher/config/agent_address.h"
 #include "launcher/doctor/findings_view.h"
 #include "launcher/doctor/judge.h"
 #include "launcher/start/paths.h"

@@ -8,7 +8,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "launcher/config/cluster.h"
+#include "launcher/config/agent_address.h"
 
 namespace antdt::cli {
 namespace {

@@ -1,5 +1,6 @@
 #include "jobd/checkpoint_desk.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/log/log.h"
@@ -8,7 +9,16 @@
 namespace antdt::jobd {
 namespace {
 
-constexpr Duration kLookAgain = std::chrono::seconds(2);
+// The pause before one looks again is doubled each time up to this: a look reads checkpoints as a
+// whole, and asks the hosts.
+constexpr Duration kLongestPause = std::chrono::seconds(30);
+// How long one is waited for that cannot be read while an older one can. A file server that starts
+// again is back by then; a bad block never is.
+constexpr Duration kWaitForNewer = std::chrono::minutes(1);
+
+constexpr const char* kUntilRead =
+    "Nobody holds the training state, so the job waits until its checkpoints can be read, and goes "
+    "on by itself";
 
 }  // namespace
 
@@ -70,10 +80,10 @@ void CheckpointDesk::find() {
   shell_.disks.checkpoints().run("looking for the newest checkpoint", [this, store = store_] {
     const auto looked = std::make_shared<const Result<CheckpointStore::Newest>>(store.newest());
     return [this, looked, kept = store.list()] {
-      if (!*looked) return look_again(looked->error().message);
+      if (!*looked) return look_again(looked->error().message, kUntilRead);
       tell_kept(kept);
       for (const std::string& problem : (*looked)->problems) {
-        shell_.note("checkpoint-damaged", problem);
+        say_once("checkpoint-damaged", problem);
       }
       copies_->find((*looked)->found.directory, [this, looked](bool fetched) {
         fetched ? read_newest() : begin_from(**looked);
@@ -86,28 +96,46 @@ void CheckpointDesk::read_newest() {
   shell_.disks.checkpoints().run("reading a checkpoint", [this, store = store_] {
     const auto looked = std::make_shared<const Result<CheckpointStore::Newest>>(store.newest());
     return [this, looked, kept = store.list()] {
-      if (!*looked) return look_again(looked->error().message);
+      if (!*looked) return look_again(looked->error().message, kUntilRead);
       tell_kept(kept);
       begin_from(**looked);
     };
   });
 }
 
-// Said once for as long as the reason is the same.
-void CheckpointDesk::look_again(const std::string& why) {
-  if (std::exchange(unlisted_, why) != why) {
-    shell_.note("checkpoint-unknown",
-                fmt::format("{}. Nobody holds the training state, so the job waits until its "
-                            "checkpoints can be read, and goes on by itself",
-                            why));
-  }
-  shell_.loop.call_after(kLookAgain, [this] {
-    if (!shell_.ended) find();
-  });
+void CheckpointDesk::say_once(const std::string& kind, const std::string& text) {
+  if (wait_.said.insert(text).second) shell_.note(kind, text);
+}
+
+void CheckpointDesk::look_again(const std::string& why, const std::string& until) {
+  say_once("checkpoint-unknown", fmt::format("{}. {}", why, until));
+  shell_.loop.call_after(std::exchange(wait_.pause, std::min(2 * wait_.pause, kLongestPause)),
+                         [this] {
+                           if (!shell_.ended) find();
+                         });
+}
+
+bool CheckpointDesk::waits_for_newer() {
+  if (!wait_.unreadable_since) wait_.unreadable_since = shell_.loop.now();
+  return shell_.loop.now() - *wait_.unreadable_since < kWaitForNewer;
 }
 
 void CheckpointDesk::begin_from(const CheckpointStore::Newest& newest) {
-  unlisted_.clear();
+  if (!newest.unreadable.empty()) {
+    const std::string& why = newest.unreadable.front();
+    if (newest.none()) {
+      return look_again(why, fmt::format("{}. If it is lost, remove it: training then goes on "
+                                         "without it",
+                                         kUntilRead));
+    }
+    const std::string goes_on =
+        fmt::format("goes on from {} (step {})", newest.found.directory, newest.found.step);
+    if (waits_for_newer()) {
+      return look_again(why, fmt::format("The job waits a minute for it, and then {}", goes_on));
+    }
+    say_once("checkpoint-damaged", fmt::format("{}. After a minute training {}", why, goes_on));
+  }
+  wait_ = {};
   shell_.feed(newest.found);
   shell_.skips.declare();
 }

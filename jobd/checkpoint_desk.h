@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "core/clock.h"
@@ -27,7 +29,8 @@ class CheckpointDesk {
   void list();
   void store(const ctl::job::StoreCheckpoint& o);
   // Finds the newest checkpoint: first it fetches those that other hosts have and this one lacks.
-  // While they cannot be listed it looks again and again, since there may be some.
+  // While they cannot be listed, or none can be read that is there, it looks again and again. For
+  // one that is newer than what can be read it waits a minute.
   void find();
 
   // Holds back the newest message to a worker at `host`, if the worker will read a checkpoint that
@@ -44,19 +47,28 @@ class CheckpointDesk {
   void when_copied(MonoTime until, std::function<void()> then);
 
  private:
+  // For checkpoints that cannot be read, since training last began from one.
+  struct Wait {
+    std::set<std::string> said;
+    std::optional<MonoTime> unreadable_since;  // while an older one can be read
+    Duration pause = std::chrono::seconds(2);  // before one looks again
+  };
   using StoreOrder = std::shared_ptr<const ctl::job::StoreCheckpoint>;
   void keep(const StoreOrder& order);
   void read_newest();
-  void look_again(const std::string& why);
+  void say_once(const std::string& kind, const std::string& text);
+  // `until`: for how long the job waits, in words.
+  void look_again(const std::string& why, const std::string& until);
   void tell_kept(const Result<std::vector<std::string>>& names, const std::string& stored = {},
                  const std::string& written = {});
   void begin_from(const CheckpointStore::Newest& newest);
+  [[nodiscard]] bool waits_for_newer();
 
   Shell& shell_;
   CheckpointStore store_;  // its thread uses `copies`
   std::unique_ptr<RunCopies> copies_;
   HeldOrders orders_;
-  std::string unlisted_;  // why checkpoints could not be listed when they were last looked for
+  Wait wait_;
 };
 
 }  // namespace antdt::jobd

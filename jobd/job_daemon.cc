@@ -19,6 +19,9 @@ Result<SeenNumbers> all_seen(const std::string& run_dir, const launcher::JobConf
                              const shard_server::LedgerConfig& ledger_config) {
   SeenNumbers seen = seen_in(run_dir);
   ANTDT_TRY(const auto newest, CheckpointStore(run_dir, config.checkpoint.keep).newest());
+  if (newest.none() && !newest.unreadable.empty()) {
+    return fail(ErrorKind::kIo, "{}", newest.unreadable.front());
+  }
   const auto ledger = shard_server::Ledger::restore(ledger_config, newest.found.ledger_image);
   if (ledger) seen.in_ledger(*ledger);
   return seen;

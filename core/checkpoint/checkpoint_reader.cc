@@ -57,10 +57,9 @@ Status expect_end(int fd, const std::string& path) {
 }  // namespace
 
 Result<CheckpointManifest> read_checkpoint_manifest(const std::string& directory) {
-  const auto text = read_file(directory + "/MANIFEST.json");
-  if (!text) return fail(ErrorKind::kCorrupt, "{}", text.error().message);
+  ANTDT_TRY(const std::string text, read_file(directory + "/MANIFEST.json"));
   try {
-    const auto json = nlohmann::json::parse(*text);
+    const auto json = nlohmann::json::parse(text);
     CheckpointManifest manifest;
     manifest.step = Step{json_integer<std::uint64_t>(json.at("step"))};
     for (const auto& entry : json.at("files")) {

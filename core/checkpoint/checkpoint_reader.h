@@ -21,7 +21,7 @@ struct CheckpointManifest {
   Step step;
   std::vector<wire::CheckpointFile> files;  // names without a directory
 };
-// Reads MANIFEST.json in `directory`; kCorrupt if it is missing or malformed.
+// Reads MANIFEST.json in `directory`; kIo if it cannot be read, kCorrupt if it is malformed.
 [[nodiscard]] Result<CheckpointManifest> read_checkpoint_manifest(const std::string& directory);
 
 class CheckpointReader {

@@ -66,11 +66,17 @@ Status check_sum(const wire::CheckpointFile& said, const wire::CheckpointFile& f
 
 Result<Manifest> check_checkpoint(const std::string& directory,
                                   const std::function<void()>& progress) {
+  ANTDT_TRY(const std::vector<std::string> present, names_in(directory));
+  const auto expect = [&](const std::string& name) -> Status {
+    if (std::ranges::binary_search(present, name)) return {};
+    return fail(ErrorKind::kCorrupt, "{} is missing", name);
+  };
+  ANTDT_RETURN_IF_ERROR(expect("MANIFEST.json"));
   ANTDT_TRY(Manifest manifest, read_checkpoint_manifest(directory));
   for (const wire::CheckpointFile& said : manifest.files) {
-    const auto found = sum_file(directory, said.name, progress);
-    if (!found) return fail(ErrorKind::kCorrupt, "{}", found.error().message);
-    ANTDT_RETURN_IF_ERROR(check_sum(said, *found));
+    ANTDT_RETURN_IF_ERROR(expect(said.name));
+    ANTDT_TRY(const wire::CheckpointFile found, sum_file(directory, said.name, progress));
+    ANTDT_RETURN_IF_ERROR(check_sum(said, found));
   }
   return manifest;
 }

@@ -28,9 +28,10 @@ using Manifest = CheckpointManifest;
 // Whether the file agrees with the manifest; kCorrupt tells the difference.
 [[nodiscard]] Status check_sum(const wire::CheckpointFile& said, const wire::CheckpointFile& found);
 
-// Reads every file of a checkpoint. The error (kCorrupt) says what is damaged: a file that differs
-// from MANIFEST.json, or the manifest itself. `progress` is called again and again while the disk
-// answers.
+// Reads every file of a checkpoint. kCorrupt says what is damaged: a file that is missing or
+// differs from MANIFEST.json, or the manifest itself. kIo for a file that is there and cannot be
+// read, which tells nothing of its content: a file server may be away. `progress` is called again
+// and again while the disk answers.
 [[nodiscard]] Result<Manifest> check_checkpoint(const std::string& directory,
                                                 const std::function<void()>& progress = {});
 

@@ -128,10 +128,13 @@ Result<ctl::job::CheckpointFound> CheckpointStore::load(const std::string& name)
     return fail(ErrorKind::kCorrupt, "checkpoint {} is damaged and passed over: {}", path, what);
   };
   const auto whole = check_checkpoint(path, progress_);
-  if (!whole) return damaged(whole.error().message);
+  if (!whole && whole.error().kind == ErrorKind::kCorrupt) return damaged(whole.error().message);
+  const auto ledger_text = whole ? read_file(path + "/ledger.json") : std::string();
+  if (!whole || !ledger_text) {
+    return fail(ErrorKind::kIo, "checkpoint {} cannot be read: {}", path,
+                whole ? ledger_text.error().message : whole.error().message);
+  }
   try {
-    const auto ledger_text = read_file(path + "/ledger.json");
-    if (!ledger_text) return damaged(ledger_text.error().message);
     const auto ledger = nlohmann::json::parse(*ledger_text);
     ctl::job::CheckpointFound found;
     found.directory = path;
@@ -164,7 +167,8 @@ Result<CheckpointStore::Newest> CheckpointStore::newest() const {
       newest.found = std::move(*found);
       break;
     }
-    newest.problems.push_back(found.error().message);
+    (found.error().kind == ErrorKind::kCorrupt ? newest.problems : newest.unreadable)
+        .push_back(found.error().message);
   }
   return newest;
 }
@@ -173,7 +177,7 @@ Result<std::vector<std::string>> CheckpointStore::list() const {
   ANTDT_TRY(std::vector<std::string> complete, checkpoint_names(directory_));
   std::erase_if(complete, [&](const std::string& name) {
     std::error_code error;
-    return !fs::exists(fs::path(directory_) / name / "MANIFEST.json", error);
+    return !fs::exists(fs::path(directory_) / name / "MANIFEST.json", error) && !error;
   });
   return complete;
 }

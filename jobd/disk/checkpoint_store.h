@@ -37,6 +37,8 @@ class CheckpointStore {
     ctl::job::CheckpointFound found;  // an empty directory: there is no checkpoint
     // One sentence for each newer checkpoint that is damaged.
     std::vector<std::string> problems;
+    // One sentence for each newer checkpoint that cannot be read now, and may be whole.
+    std::vector<std::string> unreadable;
     [[nodiscard]] bool none() const { return found.directory.empty(); }
   };
   // The newest complete checkpoint: every file has the size and checksum in MANIFEST.json. kIo if
@@ -54,6 +56,7 @@ class CheckpointStore {
 
  private:
   [[nodiscard]] Status check_files(const wire::CheckpointWritten& written) const;
+  // kCorrupt if it is damaged, kIo if it cannot be read.
   [[nodiscard]] Result<ctl::job::CheckpointFound> load(const std::string& name) const;
   // `stored`: the name that the stored checkpoint had while it was unfinished.
   void prune(const std::string& stored) const;

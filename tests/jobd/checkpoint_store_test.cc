@@ -128,6 +128,35 @@ TEST_F(CheckpointStoreTest, OneThatWasCutShortIsPassedOverAndSaid) {
   EXPECT_THAT(newest.problems[0], testing::HasSubstr("model.pt has 6 bytes, not 7"));
 }
 
+TEST_F(CheckpointStoreTest, OneThatLacksAFileIsPassedOverAndSaid) {
+  ASSERT_TRUE(store(write(7)));
+  const auto name = store(write(8));
+  fs::remove(dir.path() + "/checkpoints/" + *name + "/model.pt");
+  const auto newest = checkpoints.newest().value();
+  EXPECT_EQ(newest.found.step, Step{7});
+  ASSERT_EQ(newest.problems.size(), 1U);
+  EXPECT_THAT(newest.problems[0], testing::HasSubstr("model.pt is missing"));
+}
+
+// A directory in the file's place is there, and reading it fails.
+TEST_F(CheckpointStoreTest, OneWithAFileThatIsThereAndCannotBeReadIsNotDamaged) {
+  ASSERT_TRUE(store(write(7)));
+  for (const std::string file : {"model.pt", "ledger.json", "MANIFEST.json"}) {
+    const auto name = store(write(8));
+    const std::string path = dir.path() + "/checkpoints/" + *name;
+    fs::remove(path + "/" + file);
+    fs::create_directory(path + "/" + file);
+    const auto newest = checkpoints.newest().value();
+    EXPECT_EQ(newest.found.step, Step{7});
+    EXPECT_THAT(newest.problems, testing::IsEmpty());
+    ASSERT_EQ(newest.unreadable.size(), 1U);
+    EXPECT_THAT(newest.unreadable[0],
+                testing::AllOf(testing::StartsWith("checkpoint " + path),
+                               testing::HasSubstr("cannot be read"), testing::HasSubstr(file)));
+    fs::remove_all(path);
+  }
+}
+
 TEST_F(CheckpointStoreTest, OneWithOtherBytesThanItsManifestSaysIsPassedOver) {
   ASSERT_TRUE(store(write(7)));
   const auto name = store(write(8));

@@ -67,7 +67,8 @@ Result<Chosen> open_whole(const std::string& checkpoints, const std::string& nam
   return Chosen{name, path, manifest.step, std::move(files)};
 }
 
-// The newest complete checkpoint. Newer ones that are damaged are reported on standard error.
+// The newest complete checkpoint. Newer ones that are damaged, or cannot be read, are reported on
+// standard error.
 Result<Chosen> newest_whole(const std::string& checkpoints) {
   ANTDT_TRY(std::vector<std::string> all, jobd::checkpoint_names(checkpoints));
   std::vector<std::string> names = all;
@@ -81,8 +82,10 @@ Result<Chosen> newest_whole(const std::string& checkpoints) {
       names = all = std::move(now);
       continue;
     }
-    fmt::print(stderr, "antdt: checkpoint {}/{} is damaged and passed over: {}\n", checkpoints,
-               names.back(), chosen.error().message);
+    const bool damaged = chosen.error().kind == ErrorKind::kCorrupt;
+    fmt::print(stderr, "antdt: checkpoint {}/{} {}: {}\n", checkpoints, names.back(),
+               damaged ? "is damaged and passed over" : "is passed over, since it cannot be read",
+               chosen.error().message);
     names.pop_back();
   }
   return fail(ErrorKind::kCorrupt, "no checkpoint in {} is whole: there is nothing to export",
@@ -100,10 +103,11 @@ Result<Chosen> choose(const std::string& run_dir, const launcher::JobConfig& job
   }
   auto chosen = open_whole(checkpoints, name);
   if (chosen) return chosen;
-  return fail(ErrorKind::kCorrupt,
-              "checkpoint {}/{} is damaged: {}. Without --checkpoint the newest whole one is "
-              "exported",
-              checkpoints, name, chosen.error().message);
+  return fail(chosen.error().kind,
+              "checkpoint {}/{} {}: {}. Without --checkpoint the newest whole one is exported",
+              checkpoints, name,
+              chosen.error().kind == ErrorKind::kCorrupt ? "is damaged" : "cannot be read",
+              chosen.error().message);
 }
 
 Result<ModelContent> content_of(const Chosen& chosen) {

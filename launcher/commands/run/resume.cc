@@ -101,14 +101,16 @@ Result<GoesOnFrom> newest_of_all(const ResumeOptions& options, const std::string
                 newest.error().message);
   }
   GoesOnFrom found{std::move(*newest), {}};
-  for (const std::string& text : found.newest.problems) fmt::print(stderr, "antdt: {}\n", text);
+  for (const auto* sentences : {&found.newest.problems, &found.newest.unreadable}) {
+    for (const std::string& text : *sentences) fmt::print(stderr, "antdt: {}\n", text);
+  }
   if (!keeps_checkpoints(config)) return found;
   ANTDT_TRY(FetchedBack back,
             fetch_back(run_dir, config, found.newest.found.directory, [&](const auto& text) {
               fmt::print(talk(options.json), "{}\n", text);
               std::fflush(talk(options.json));
             }));
-  const bool damaged = !found.newest.problems.empty();
+  const bool damaged = !found.newest.problems.empty() || !found.newest.unreadable.empty();
   if (back.fetched) {
     ANTDT_TRY(found.newest, store.newest());
   }
@@ -137,6 +139,12 @@ Status check_checkpoints(const ResumeOptions& options, const std::string& run_di
     fmt::print(talk(options.json), "training goes on from {} (step {})\n",
                from.newest.found.directory, from.newest.found.step);
     return {};
+  }
+  if (!from.newest.unreadable.empty()) {
+    return fail(ErrorKind::kIo,
+                "{}. So it is not known whether the run has a whole checkpoint: mend that, and "
+                "resume it again. If this one is lost, remove it first",
+                from.newest.unreadable.front());
   }
   if (!from.troubles.empty()) {
     return fail(ErrorKind::kUnreachable,

@@ -3,11 +3,12 @@ goes on from the last complete checkpoint."""
 
 import json
 import re
+import subprocess
 import unittest
 
 import shared  # noqa: F401 (finds what follows)
 import tally
-from harness import await_true, needs_trainer
+from harness import ANTDT, await_true, needs_trainer
 
 RECORDS = 30000
 EXTRA = '[checkpoint]\nevery = "500ms"\nkeep = 3\n'
@@ -131,6 +132,74 @@ class Damage(tally.TallyTest):
         summary = self.finish(process, run_dir)
         [restored] = self.events(run_dir, "restored")
         self.assertIn(f"from {folder}/s", restored)
+        self.assert_exact(summary, run_dir, RECORDS, 2)
+        self.assert_nothing_left()
+
+    @staticmethod
+    def hidden(path):
+        """Puts a directory in the file's place, which is there and cannot be read; returns what puts
+        the file back."""
+        away = path.with_suffix(".away")
+        path.rename(away)
+        path.mkdir()
+
+        def put_back():
+            path.rmdir()
+            away.rename(path)
+        return put_back
+
+    def test_a_job_none_of_whose_checkpoints_can_be_read_waits_until_one_can(self):
+        run_dir = self.broken_off()
+        process = subprocess.Popen(
+            [ANTDT, "run", "--resume", str(run_dir), "--set", "checkpoint.every=1h"], env=self.env,
+            cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (process.poll() is None and process.kill(), process.communicate()))
+        status = self.await_training(run_dir)
+        kept = [path.parent for path in self.checkpoints(run_dir)]
+        put_back = [self.hidden(path / "tally.f32") for path in kept]
+        restored = len(self.events(run_dir, "restored"))
+        for worker in status["workers"]:
+            self.kill(worker["pid"])
+        await_true(lambda: self.events(run_dir, "checkpoint-unknown"), 60, "a word about it")
+        [said] = self.events(run_dir, "checkpoint-unknown")
+        self.assertRegex(said, f"checkpoint {kept[-1]} cannot be read: tally.f32 .*"
+                               "the job waits until .*If it is lost, remove it")
+        self.assertEqual(len(self.events(run_dir, "restored")), restored)
+        put_back[-1]()
+        summary = self.finish(process, run_dir)
+        self.assertIn(f"from {kept[-1]} ", self.events(run_dir, "restored")[-1])
+        self.assertEqual(self.events(run_dir, "checkpoint-damaged"), [])
+        self.assert_exact(summary, run_dir, RECORDS, 2)
+        self.assert_nothing_left()
+
+    def test_a_checkpoint_that_cannot_be_read_is_waited_for_and_then_an_older_one_goes_on(self):
+        run_dir = self.broken_off()
+        _, middle, newest = (p.parent for p in self.checkpoints(run_dir))
+        self.hidden(newest / "tally.f32")
+        done, summary = self.resume(run_dir)
+        self.assertIn(f"checkpoint {newest} cannot be read: tally.f32", done.stderr)
+        [waits] = self.events(run_dir, "checkpoint-unknown")
+        self.assertIn(f"The job waits a minute for it, and then goes on from {middle}", waits)
+        [passed] = self.events(run_dir, "checkpoint-damaged")
+        self.assertRegex(passed, f"{newest} cannot be read: .*After a minute training goes on from "
+                                 f"{middle} ")
+        self.assertIn(str(middle), self.events(run_dir, "restored")[-1])
+        self.assert_exact(summary, run_dir, RECORDS, 2)
+        self.assert_nothing_left()
+
+    def test_a_run_of_which_no_checkpoint_can_be_read_is_not_begun_anew(self):
+        run_dir = self.broken_off()
+        oldest, *others = self.checkpoints(run_dir)
+        for path in others:
+            (path.parent / "tally.f32").unlink()
+        put_back = self.hidden(oldest)
+        refused = self.antdt("run", "--resume", run_dir)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("tally.f32 is missing", refused.stderr)
+        self.assertIn("mend that, and resume it again", refused.stderr)
+        put_back()
+        done, summary = self.resume(run_dir)
+        self.assertIn("training goes on from", done.stdout)
         self.assert_exact(summary, run_dir, RECORDS, 2)
         self.assert_nothing_left()
 

@@ -260,6 +260,12 @@ ANTDT_API int antdt_done_compute(antdt_job* job, double weight, double loss);
 
 /* The classes of scores by predicted probability that AUC is computed of. */
 #define ANTDT_SCORE_BINS 16384
+/* One of the sums that only the program knows the meaning of (true positives, tokens). The name has
+ * 1 to 64 letters, digits and _ - . / @; an evaluation has at most 64 of them. */
+typedef struct antdt_sum {
+  const char* name;
+  double sum; /* over records; finite */
+} antdt_sum;
 typedef struct antdt_metrics {
   uint32_t struct_size; /* sizeof(antdt_metrics) */
   uint32_t bins;        /* entries of the three arrays; 0: no binary scores */
@@ -271,6 +277,8 @@ typedef struct antdt_metrics {
   const uint32_t* bin;
   const uint64_t* negatives;
   const uint64_t* positives;
+  const antdt_sum* named; /* in any order, each name once */
+  uint64_t named_count;
 } antdt_metrics;
 ANTDT_API int antdt_done_evaluate(antdt_job* job, const antdt_metrics* sums);
 
@@ -283,6 +291,8 @@ typedef struct antdt_evaluation {
   double log_loss;  /* a record; NaN here and below: nobody summed for it */
   double accuracy;
   double auc;
+  const antdt_sum* named; /* by name; valid until the next antdt_evaluated or antdt_close */
+  uint64_t named_count;
 } antdt_evaluation;
 /* Known from the order that follows the evaluation's PHASE_END: PHASE_BEGIN or LEAVE. In a world of
  * one the program's own sums are all there is, and `records` stays 0. */

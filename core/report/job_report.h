@@ -5,7 +5,7 @@
 //
 // In `fields`
 //     v(name, field)         is always written; an empty optional as null
-//     v.if_any(name, field)  is left out if the optional or the list is empty, or the count is 0
+//     v.if_any(name, field)  is left out if the optional, list or map is empty, or the count is 0
 //     v.later(name, field)   is always written; earlier versions did not write it
 //
 // Fields may be added but never change their meaning, because users' tools read them.
@@ -29,12 +29,14 @@ namespace antdt::report {
 struct Evaluation {
   std::uint64_t records = 0;
   std::optional<double> auc = {}, log_loss = {}, accuracy = {};  // the metrics that the model has
+  std::map<std::string, double> sums = {};                       // the program's own, by name
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("records", m.records);
     v.if_any("auc", m.auc);
     v.if_any("log_loss", m.log_loss);
     v.if_any("accuracy", m.accuracy);
+    v.if_any("sums", m.sums);
   }
 };
 
@@ -306,7 +308,7 @@ struct Summary {
   std::vector<Skipped> skipped_by_program = {};  // contained in samples_skipped
   std::uint64_t rows_put_aside = 0;              // malformed rows of the data, which are no records
   std::optional<TrainingEnded> training_ended = {};
-  std::optional<Traffic> traffic = {};           // if workers exchanged anything in collectives
+  std::optional<Traffic> traffic = {};  // if workers exchanged anything in collectives
   std::optional<UpdateThreshold> update_threshold = {};  // with trainer.sync = "gaia"
   // If the model is on parameter servers:
   std::vector<ServerStatus> servers = {};

@@ -64,6 +64,10 @@ struct Writer {
   void if_any(const char* name, const std::vector<T>& value) {
     if (!value.empty()) out[name] = value_of(value);
   }
+  template <class T>
+  void if_any(const char* name, const std::map<std::string, T>& value) {
+    if (!value.empty()) out[name] = value_of(value);
+  }
   void if_any(const char* name, std::uint64_t value) {
     if (value > 0) out[name] = value;
   }

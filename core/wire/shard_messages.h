@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/wire/message.h"
+#include "core/wire/named_sums.h"
 
 namespace antdt::wire {
 
@@ -43,6 +44,7 @@ struct EvalPartial {
   std::vector<std::uint32_t> bins;       // which bins are not empty, rising
   std::vector<std::uint64_t> negatives;  // for each listed bin
   std::vector<std::uint64_t> positives;
+  NamedSums named = {};  // the program's own sums
   ANTDT_PART {
     v("records", m.records);
     v("loss_sum", m.loss_sum);
@@ -50,6 +52,7 @@ struct EvalPartial {
     v("bins", m.bins);
     v("negatives", m.negatives);
     v("positives", m.positives);
+    v("named", m.named);
   }
 };
 

@@ -8,6 +8,7 @@
 
 #include "core/wire/membership_messages.h"
 #include "core/wire/message.h"
+#include "core/wire/named_sums.h"
 
 namespace antdt::wire {
 
@@ -24,12 +25,14 @@ struct Evaluated {
   Epoch epoch;
   std::uint64_t records = 0;
   std::optional<double> auc = {}, log_loss = {}, accuracy = {};
+  NamedSums named = {};  // over all records
   ANTDT_PART {
     v("epoch", m.epoch);
     v("records", m.records);
     v("auc", m.auc);
     v("log_loss", m.log_loss);
     v("accuracy", m.accuracy);
+    v("named", m.named);
   }
 };
 

@@ -13,6 +13,7 @@
 #include "core/ids.h"
 #include "core/wire/drill_messages.h"
 #include "core/wire/membership_messages.h"
+#include "core/wire/named_sums.h"
 #include "ctl/job/observers/worker_times.h"
 #include "ctl/lifecycle/lifecycle.h"
 #include "ctl/membership/membership.h"
@@ -50,6 +51,7 @@ struct ImageEpoch {
   bool evaluated = false;
   std::uint64_t eval_records = 0;
   std::optional<double> auc, log_loss, accuracy;
+  wire::NamedSums eval_named = {};
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("number", m.number);
@@ -61,6 +63,7 @@ struct ImageEpoch {
     v("auc", m.auc);
     v("log_loss", m.log_loss);
     v("accuracy", m.accuracy);
+    v("eval_named", m.eval_named);
   }
 };
 

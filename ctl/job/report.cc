@@ -22,7 +22,9 @@ report::TimeSpent time_spent(const wire::TimeAccount& t) {
 }
 
 report::Evaluation evaluation(const EpochReport::Eval& eval) {
-  return {eval.records, eval.auc, eval.log_loss, eval.accuracy};
+  report::Evaluation said{eval.records, eval.auc, eval.log_loss, eval.accuracy, {}};
+  for (const wire::NamedSum& sum : eval.named) said.sums.emplace(sum.name, sum.sum);
+  return said;
 }
 
 // Only the newest are in the status, because it is asked for again and again.

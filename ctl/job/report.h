@@ -16,6 +16,7 @@
 #include "core/report/training_ended.h"
 #include "core/report/work_report.h"
 #include "core/wire/device/device_messages.h"
+#include "core/wire/named_sums.h"
 #include "core/wire/servers/ps_messages.h"
 #include "core/wire/worker_messages.h"
 #include "ctl/lifecycle/lifecycle.h"
@@ -98,6 +99,7 @@ struct EpochReport {
   struct Eval {
     std::optional<double> auc, log_loss, accuracy;
     std::uint64_t records = 0;
+    wire::NamedSums named = {};
   };
   std::optional<Eval> eval;
 };

@@ -63,7 +63,7 @@ static int obey(antdt_job* job, tally* t, const antdt_order* order) {
       forget_step(t);
       return antdt_done(job);
     case ANTDT_ORDER_EVALUATE: {
-      antdt_metrics sums = {sizeof(sums), 0, order->count, 0, order->count, NULL, NULL, NULL};
+      antdt_metrics sums = {.struct_size = sizeof(sums), .records = order->count, .correct = order->count};
       return antdt_done_evaluate(job, &sums);
     }
     default:

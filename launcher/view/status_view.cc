@@ -28,6 +28,10 @@ std::string eval_text(const report::Evaluation& eval) {
   add("AUC", eval.auc);
   add("log loss", eval.log_loss);
   add("accuracy", eval.accuracy);
+  for (const auto& [name, sum] : eval.sums) {
+    text += fmt::format("{}{} {:.4g}", text.empty() ? "" : ", ", name,
+                        sum / static_cast<double>(eval.records));
+  }
   return text;
 }
 

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <ranges>
+#include <set>
 #include <utility>
 
 #include "core/os/fs.h"
@@ -56,16 +59,28 @@ void add_epochs(const report::Summary& s, Lines& lines) {
     lines.push_back(fmt::format("the program ended the training in epoch {}: {}",
                                 std::max<std::uint64_t>(end->epochs, 1), end->reason));
   }
+  std::set<std::string> names;  // of the program's own sums
+  for (const report::EpochSummary& epoch : s.epochs) {
+    if (epoch.eval)
+      std::ranges::copy(std::views::keys(epoch.eval->sums), std::inserter(names, names.end()));
+  }
+  std::vector<std::string> header{"epoch#", "train loss#", "eval AUC#", "log loss#", "accuracy#"};
+  for (const std::string& name : names) header.push_back(name + "#");
   std::vector<std::vector<std::string>> rows;
   for (const report::EpochSummary& epoch : s.epochs) {
     const report::Evaluation eval = epoch.eval.value_or(report::Evaluation{});
     rows.push_back({std::to_string(rows.size() + 1), metric(epoch.train_loss), metric(eval.auc),
                     metric(eval.log_loss), metric(eval.accuracy)});
+    for (const std::string& name : names) {
+      const auto sum = eval.sums.find(name);
+      rows.back().push_back(
+          sum == eval.sums.end()
+              ? metric({})
+              : fmt::format("{:.4g}", sum->second / static_cast<double>(eval.records)));
+    }
   }
   if (rows.empty()) return;
-  std::ranges::move(
-      text_table({"epoch#", "train loss#", "eval AUC#", "log loss#", "accuracy#"}, rows),
-      std::back_inserter(lines));
+  std::ranges::move(text_table(header, rows), std::back_inserter(lines));
 }
 
 void add_time(const report::Summary& s, Lines& lines) {

@@ -73,10 +73,15 @@ class Order(ctypes.Structure):
                 ("code", c_int32), ("text", c_char_p)]
 
 
+class NamedSum(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("sum", c_double)]
+
+
 class Metrics(ctypes.Structure):
     _fields_ = [("struct_size", c_uint32), ("bins", c_uint32), ("records", c_uint64),
                 ("loss_sum", c_double), ("correct", c_uint64), ("bin", POINTER(c_uint32)),
-                ("negatives", POINTER(c_uint64)), ("positives", POINTER(c_uint64))]
+                ("negatives", POINTER(c_uint64)), ("positives", POINTER(c_uint64)),
+                ("named", POINTER(NamedSum)), ("named_count", c_uint64)]
 
 
 class Work(ctypes.Structure):
@@ -87,7 +92,7 @@ class Work(ctypes.Structure):
 class Evaluation(ctypes.Structure):
     _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("epoch", c_uint64),
                 ("records", c_uint64), ("log_loss", c_double), ("accuracy", c_double),
-                ("auc", c_double)]
+                ("auc", c_double), ("named", POINTER(NamedSum)), ("named_count", c_uint64)]
 
 
 class DataOptions(ctypes.Structure):

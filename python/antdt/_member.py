@@ -13,7 +13,7 @@ import os
 import signal
 import threading
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from antdt import _abi
 from antdt._abi import Error
@@ -54,6 +54,7 @@ class Evaluation:
     log_loss: float
     accuracy: float
     auc: float
+    named: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,8 @@ class Member:
         self.in_hand = None
 
     def done_evaluate(self, records: int, loss_sum: float, correct: int, bins: List[int],
-                      negatives: List[int], positives: List[int]) -> None:
+                      negatives: List[int], positives: List[int],
+                      named: Mapping[str, float]) -> None:
         count = len(bins)
         raw = _abi.Metrics(struct_size=ctypes.sizeof(_abi.Metrics), bins=count, records=records,
                            loss_sum=loss_sum, correct=correct)
@@ -198,6 +200,8 @@ class Member:
             raw.bin = (ctypes.c_uint32 * count)(*bins)
             raw.negatives = (ctypes.c_uint64 * count)(*negatives)
             raw.positives = (ctypes.c_uint64 * count)(*positives)
+        sums = [_abi.NamedSum(name.encode(), value) for name, value in named.items()]
+        raw.named, raw.named_count = (_abi.NamedSum * len(sums))(*sums), len(sums)
         self._check(self._library.antdt_done_evaluate(self._handle, ctypes.byref(raw)))
         self.in_hand = None
 
@@ -207,7 +211,8 @@ class Member:
         self._check(self._library.antdt_evaluated(self._handle, ctypes.byref(raw)))
         if raw.records == 0:
             return None
-        return Evaluation(raw.epoch, raw.records, raw.log_loss, raw.accuracy, raw.auc)
+        named = {raw.named[i].name.decode(): raw.named[i].sum for i in range(raw.named_count)}
+        return Evaluation(raw.epoch, raw.records, raw.log_loss, raw.accuracy, raw.auc, named)
 
     def failed(self, why: str) -> None:
         """Answers any order: the program cannot do it."""

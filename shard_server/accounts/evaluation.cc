@@ -23,6 +23,9 @@ Status check_partial(const wire::EvalPartial& partial) {
   if (!std::isfinite(partial.loss_sum)) {
     return fail(ErrorKind::kRefused, "partial evaluation: the loss is {}", partial.loss_sum);
   }
+  if (const Status named = wire::check_sums(partial.named); !named) {
+    return fail(ErrorKind::kRefused, "partial evaluation: {}", named.error().message);
+  }
   return {};
 }
 
@@ -30,6 +33,7 @@ void merge(wire::EvalPartial& sum, const wire::EvalPartial& part) {
   sum.records += part.records;
   sum.loss_sum += part.loss_sum;
   sum.correct += part.correct;
+  wire::add(sum.named, part.named);
   if (part.bins.empty()) return;
 
   wire::EvalPartial merged;
@@ -56,6 +60,7 @@ void merge(wire::EvalPartial& sum, const wire::EvalPartial& part) {
 EvalMetrics metrics(const wire::EvalPartial& sum) {
   EvalMetrics result;
   result.records = sum.records;
+  result.named = sum.named;
   if (sum.records > 0) {
     result.log_loss = sum.loss_sum / static_cast<double>(sum.records);
     result.accuracy = static_cast<double>(sum.correct) / static_cast<double>(sum.records);

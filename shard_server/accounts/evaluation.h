@@ -10,7 +10,8 @@
 namespace antdt::shard_server {
 
 // Checks a partial evaluation that a peer sent. The error names the fault: bins that do not rise or
-// do not exist, lists of different lengths, or a loss that is not a number.
+// do not exist, lists of different lengths, a loss that is not a number, or named sums that cannot
+// be.
 [[nodiscard]] Status check_partial(const wire::EvalPartial& partial);
 
 // Adds `part` (which passes check_partial) to `sum`. O(bins of both).
@@ -24,6 +25,7 @@ struct EvalMetrics {
   std::optional<double> auc;
   std::optional<double> log_loss;  // in nats per record; empty without records
   std::optional<double> accuracy;
+  wire::NamedSums named;
 };
 [[nodiscard]] EvalMetrics metrics(const wire::EvalPartial& sum);
 

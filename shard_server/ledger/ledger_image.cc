@@ -15,6 +15,9 @@ constexpr std::uint32_t kFormatWithLeftOut = 2;
 // Format 3 has all of format 2; then the pins of both data sets, the cursor of each section, and
 // the domain of each holder. It is written where records are pinned.
 constexpr std::uint32_t kImageFormatWithPins = 3;
+// Format 4 has all of format 3, and then the named sums of the evaluation. It is written where
+// there are some.
+constexpr std::uint32_t kImageFormatWithSums = 4;
 
 tl::unexpected<Error> damaged(std::string_view why) {
   return fail(ErrorKind::kCorrupt, "ledger image is damaged: {}", why);
@@ -69,9 +72,10 @@ std::string LedgerImage::write(const LedgerState& state) {
   const Supply& supply = state.supply_;
   const Fields fields = fields_of(supply);
   const bool pinned = !state.train_.pins.empty() || !state.eval_.pins.empty();
-  const std::uint32_t format = pinned                  ? kImageFormatWithPins
-                               : !fields.skips.empty() ? kFormatWithLeftOut
-                                                       : kImageFormat;
+  const std::uint32_t format = !state.evaluation_.named.empty() ? kImageFormatWithSums
+                               : pinned                         ? kImageFormatWithPins
+                               : !fields.skips.empty()          ? kFormatWithLeftOut
+                                                                : kImageFormat;
   DataSet train = state.train_;
   const bool trains = state.phase_.number != 0 && state.phase_.kind == PhaseKind::kTrain;
   if (trains) train.records = supply.stream_.size();
@@ -80,9 +84,10 @@ std::string LedgerImage::write(const LedgerState& state) {
       static_cast<std::uint64_t>(state.holders_.holders_.size()));
   for (const auto& [worker, holder] : state.holders_.holders_) out(worker, holder);
   if (format >= kFormatWithLeftOut) out(fields.left_out);
-  if (!pinned) return out.take();
+  if (format < kImageFormatWithPins) return out.take();
   out(state.train_.pins.first(train.records), state.eval_.pins, fields.cursors);
   for (const auto& [worker, holder] : state.holders_.holders_) out(holder.domain);
+  if (format == kImageFormatWithSums) out(state.evaluation_.named);
   return out.take();
 }
 
@@ -112,9 +117,9 @@ Status LedgerImage::read_into(LedgerState& state, std::string_view image) {
   std::uint32_t format = 0;
   DataSet train, eval;
   in(format);
-  if (!in.ok() || format < kImageFormat || format > kImageFormatWithPins) {
+  if (!in.ok() || format < kImageFormat || format > kImageFormatWithSums) {
     return fail(ErrorKind::kCorrupt, "ledger image of format {}, this build reads {}", format,
-                kImageFormatWithPins);
+                kImageFormatWithSums);
   }
   in(train, eval);
   ANTDT_RETURN_IF_ERROR(same_data("training", train, state.train_));
@@ -127,11 +132,13 @@ Status LedgerImage::read_into(LedgerState& state, std::string_view image) {
   // An earlier release did not store this: all skipped records count as left out.
   fields.left_out = fields.skips;
   if (format >= kFormatWithLeftOut) in(fields.left_out);
-  if (format == kImageFormatWithPins) {
+  if (format >= kImageFormatWithPins) {
     in(train.pins, eval.pins, fields.cursors);
     for (auto& [worker, holder] : state.holders_.holders_) in(holder.domain);
   }
+  if (format == kImageFormatWithSums) in(state.evaluation_.named);
   if (!in.ok() || !in.at_end()) return damaged("it cannot be read");
+  if (!wire::check_sums(state.evaluation_.named)) return damaged("its named sums cannot be");
   ANTDT_RETURN_IF_ERROR(same_pins("training", train.pins, state.train_.pins));
   ANTDT_RETURN_IF_ERROR(same_pins("evaluation", eval.pins, state.eval_.pins));
   open_stream(state, train.records);

@@ -153,6 +153,22 @@ Status check(const LedgerState& state, const GenerationSettled& event) {
   return {};
 }
 
+namespace {
+
+// Members may give different names, and all of them together are still few.
+Status check_names(const LedgerState& state, const std::vector<wire::EvalPartial>& partials) {
+  wire::NamedSums all = state.evaluation().named;
+  for (const wire::EvalPartial& partial : partials) wire::add(all, partial.named);
+  if (all.size() <= wire::NamedSum::kMostNames) return {};
+  return fail(
+      ErrorKind::kRefused,
+      "partial evaluation: with it the members gave {} named sums, {} at most: give each the "
+      "same names",
+      all.size(), wire::NamedSum::kMostNames);
+}
+
+}  // namespace
+
 Status check(const LedgerState& state, const FetchRequested& event) {
   if (event.seq == 0) return fail(ErrorKind::kRefused, "a fetch without a number (seq)");
   ANTDT_RETURN_IF_ERROR(check_place(state, event.member, event.request.place));
@@ -174,7 +190,7 @@ Status check(const LedgerState& state, const FetchRequested& event) {
     }
     ANTDT_RETURN_IF_ERROR(check_partial(partial));
   }
-  return {};
+  return check_names(state, event.request.partials);
 }
 
 Status check(const LedgerState& state, const FetchAnswered& record) {
@@ -184,7 +200,7 @@ Status check(const LedgerState& state, const FetchAnswered& record) {
   for (const wire::EvalPartial& partial : record.partials) {
     ANTDT_RETURN_IF_ERROR(check_partial(partial));
   }
-  return {};
+  return check_names(state, record.partials);
 }
 
 Status check(const LedgerState& state, const RecordsSkipped& record) {

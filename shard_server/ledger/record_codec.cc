@@ -1,5 +1,6 @@
 #include "shard_server/ledger/record_codec.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace antdt::shard_server {
@@ -56,9 +57,17 @@ void io(A& a, typename A::template Ref<ledger::GenerationSettled> x) {
   a(x.generation, x.places, x.members);
   if (has_more(a, !x.domains.empty())) a(x.domains);
 }
+// What is there in every release.
+template <class A>
+void io_answer(A& a, typename A::template Ref<ledger::FetchAnswered> x) {
+  a(x.member, x.seq, x.place, x.status, x.retry_ms, x.granted, x.partials);
+}
 template <class A>
 void io(A& a, typename A::template Ref<ledger::FetchAnswered> x) {
-  a(x.member, x.seq, x.place, x.status, x.retry_ms, x.granted, x.partials);
+  io_answer(a, x);
+  const auto has_named = [](const wire::EvalPartial& p) { return !p.named.empty(); };
+  if (!has_more(a, std::ranges::any_of(x.partials, has_named))) return;
+  for (auto& partial : x.partials) a(partial.named);
 }
 template <class A>
 void io(A& a, typename A::template Ref<ledger::ProgressReported> x) {
@@ -90,7 +99,8 @@ void io(A& a, typename A::template Ref<ledger::LedgerRewound> x) {
 }
 template <class A>
 void io(A& a, typename A::template Ref<ledger::LateReturned> x) {
-  a(x.answered, x.records, x.dropped);
+  io_answer<A>(a, x.answered);  // in training, where nothing is evaluated
+  a(x.records, x.dropped);
 }
 template <class A>
 void io(A& a, typename A::template Ref<wire::SkippedRecords> x) {

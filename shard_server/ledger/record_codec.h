@@ -30,7 +30,11 @@ void io(Archive& a, typename Archive::template Ref<Range> x) {
 }
 template <class Archive>
 void io(Archive& a, typename Archive::template Ref<wire::EvalPartial> x) {
-  a(x.records, x.loss_sum, x.correct, x.bins, x.negatives, x.positives);
+  a(x.records, x.loss_sum, x.correct, x.bins, x.negatives, x.positives);  // `named` stands apart
+}
+template <class Archive>
+void io(Archive& a, typename Archive::template Ref<wire::NamedSum> x) {
+  a(x.name, x.sum);
 }
 
 }  // namespace antdt::shard_server

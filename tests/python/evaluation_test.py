@@ -5,9 +5,10 @@ import math
 import unittest
 
 import python_jobs
-from harness import processes_of
+from harness import await_true, processes_of
 
 RECORDS, EVALUATED, EPOCHS = 600, 1500, 2
+SUMS = {"odd": EVALUATED // 2, "records/squared": sum(i * i for i in range(EVALUATED))}
 # The result of one process: the same functions over all records.
 WHOLE = """
 import sys
@@ -55,13 +56,15 @@ class Evaluation(python_jobs.PythonJobs):
         loss, accuracy, auc = self.whole()
         for told in found:
             self.assertEqual(told[0], EVALUATED)
-            for value, wanted in zip(told[1:], (loss, accuracy, auc)):
+            self.assertEqual(told[4], SUMS)
+            for value, wanted in zip(told[1:4], (loss, accuracy, auc)):
                 self.assertTrue(math.isclose(value, wanted, rel_tol=1e-9, abs_tol=1e-4), (told, wanted))
             self.assertAlmostEqual(told[1], loss, 9)
             self.assertAlmostEqual(told[2], accuracy, 12)
         for epoch in summary["epochs"]:
             self.assertAlmostEqual(epoch["eval"]["log_loss"], loss, 9)
             self.assertEqual(epoch["eval"]["records"], EVALUATED)
+            self.assertEqual(epoch["eval"]["sums"], SUMS)
 
     def test_each_record_is_evaluated_once_and_every_member_gets_the_sums(self):
         run = self.run_job(self.job_of(3))
@@ -86,6 +89,18 @@ class Evaluation(python_jobs.PythonJobs):
         self.assertEqual(set(seen[0]), set(range(EVALUATED)))
         self.assertGreaterEqual(len(found[0]), 2)
         self.check_found(sum(found, []), summary)
+        self.assert_nothing_left()
+
+    def test_the_figures_are_the_same_when_the_job_daemon_dies_in_the_evaluation(self):
+        process, run_dir = self.start_job(self.job_of(3, 0.05))
+        await_true(lambda: len(self.notes()[0][0]) > 300, 60, "an evaluation that is under way")
+        self.kill(self.jobd_pid(run_dir))
+        summary = self.finish(process, run_dir)
+        _, found = self.notes()
+        self.assertGreaterEqual(len(found[0]), 3)
+        self.check_found(sum(found, []), summary)
+        shown = self.antdt("status", run_dir).stdout
+        self.assertRegex(shown, r"accuracy +odd +records/squared")
         self.assert_nothing_left()
 
 

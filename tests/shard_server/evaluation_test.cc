@@ -1,5 +1,6 @@
 #include "shard_server/accounts/evaluation.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,6 +8,8 @@
 
 namespace antdt::shard_server {
 namespace {
+
+using testing::HasSubstr;
 
 struct Scored {
   std::uint32_t bin;
@@ -82,6 +85,35 @@ TEST(EvaluationTest, AnEvaluationWithoutRecordsReportsNothing) {
   EXPECT_FALSE(metrics({}).auc);
   EXPECT_FALSE(metrics({}).log_loss);
   EXPECT_FALSE(metrics(partial_of({{3, true}})).auc);
+}
+
+TEST(EvaluationTest, NamedSumsAreAddedByName) {
+  wire::EvalPartial sum, part;
+  sum.named = {{"b", 2}};
+  part.named = {{"a", 1}, {"b", 0.5}, {"c", -3}};
+  merge(sum, part);
+  const wire::NamedSums expected = {{"a", 1}, {"b", 2.5}, {"c", -3}};
+  EXPECT_EQ(sum.named, expected);
+  EXPECT_EQ(metrics(sum).named, expected);
+}
+
+TEST(EvaluationTest, NamedSumsThatCannotBeAreRefused) {
+  const auto refused = [](wire::NamedSums named) {
+    wire::EvalPartial partial;
+    partial.named = std::move(named);
+    const Status checked = check_partial(partial);
+    return checked ? "" : checked.error().message;
+  };
+  EXPECT_EQ(refused({{"a", 1}, {"top-5/hit@1", 0}}), "");
+  EXPECT_THAT(refused({{"", 1}}), HasSubstr("its name is not 1 to 64 letters"));
+  EXPECT_THAT(refused({{"a b", 1}}), HasSubstr("its name is not 1 to 64 letters"));
+  EXPECT_THAT(refused({{std::string(65, 'a'), 1}}), HasSubstr("its name is not 1 to 64 letters"));
+  EXPECT_THAT(refused({{"a", 1}, {"a", 1}}), HasSubstr("the sum 'a' is there twice"));
+  EXPECT_THAT(refused({{"b", 1}, {"a", 1}}), HasSubstr("behind a greater name"));
+  EXPECT_THAT(refused({{"a", std::nan("")}}), HasSubstr("the sum 'a' is nan"));
+  wire::NamedSums many;
+  for (int i = 100; i < 165; ++i) many.push_back({std::to_string(i), 1});
+  EXPECT_THAT(refused(many), HasSubstr("65 named sums: 64 at most"));
 }
 
 TEST(EvaluationTest, APartialThatCannotBeIsRefused) {

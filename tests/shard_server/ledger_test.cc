@@ -219,6 +219,47 @@ TEST(LedgerTest, ABadPartialIsRefusedAndCommitsNothing) {
   EXPECT_EQ(recorder.ledger().committed(), 0U);
 }
 
+TEST(LedgerTest, NamedSumsOfAnEvaluationAreInTheJournalAndInTheImage) {
+  Recorder recorder(config(1000));
+  recorder.step(ledger::MemberAdmitted{kFirst, {}});
+  recorder.step(ledger::PhaseOpened{1, PhaseKind::kEval, Epoch{0}});
+  recorder.step(fetch(kFirst, 1, 0, 100));
+  const std::string without = recorder.ledger().image();
+  auto with = fetch(kFirst, 2, 40, 0);
+  with.request.partials.resize(3);
+  with.request.partials[0].named = {{"hits", 3}, {"tokens", 40}};
+  with.request.partials[2].named = {{"tokens", 2.5}};
+  recorder.step(with);
+  const wire::NamedSums sums = {{"hits", 3}, {"tokens", 42.5}};
+  EXPECT_EQ(recorder.ledger().evaluation().named, sums);
+  EXPECT_EQ(recorder.replayed().evaluation().named, sums);
+  const std::string image = recorder.ledger().image();
+  EXPECT_EQ(Ledger::restore(config(1000), image).value().evaluation().named, sums);
+  EXPECT_EQ(Ledger::restore(config(1000), without).value().image(), without);
+  for (std::size_t size = 0; size < image.size(); ++size) {
+    EXPECT_FALSE(Ledger::restore(config(1000), image.substr(0, size))) << size;
+  }
+}
+
+TEST(LedgerTest, MembersTogetherGiveFewNames) {
+  Recorder recorder(config(1000));
+  recorder.step(ledger::MemberAdmitted{kFirst, {}});
+  recorder.step(ledger::PhaseOpened{1, PhaseKind::kEval, Epoch{0}});
+  recorder.step(fetch(kFirst, 1, 0, 100));
+  for (int i = 0; i < 65; ++i) {
+    auto next = fetch(kFirst, 2 + i, 1 + i, 0);
+    next.request.partials.resize(1);
+    next.request.partials[0].named = {{fmt::format("sum{}", i), 1}};
+    const ledger::Effects effects = recorder.step(next);
+    const auto* refused = find_effect<ledger::SendRefusal>(effects);
+    EXPECT_EQ(refused != nullptr, i == 64) << i;
+    if (refused != nullptr) {
+      EXPECT_NE(refused->refused.reason.find("65 named sums, 64 at most"), std::string::npos);
+    }
+  }
+  EXPECT_EQ(recorder.ledger().committed(), 64U);
+}
+
 TEST(LedgerTest, AnAnswerNeverHasMoreThanAThousandPieces) {
   Recorder recorder(config(1'000'000, 10));
   recorder.step(ledger::MemberAdmitted{kFirst, {}});

@@ -161,6 +161,25 @@ int antdt_done_compute(antdt_job* job, double weight, double loss) {
   });
 }
 
+namespace {
+
+// The sums in the order of their names.
+Result<wire::NamedSums> named_sums(const antdt_metrics& sums) {
+  wire::NamedSums named;
+  if (sums.named_count > 0 && sums.named == nullptr) {
+    return fail(ErrorKind::kUsage, "sums.named_count is above 0, and sums.named is NULL");
+  }
+  for (const antdt_sum& one : std::span(sums.named, sums.named_count)) {
+    if (one.name == nullptr) return fail(ErrorKind::kUsage, "a named sum's name is NULL");
+    named.push_back({one.name, one.sum});
+  }
+  std::ranges::sort(named, {}, &wire::NamedSum::name);
+  ANTDT_RETURN_IF_ERROR(wire::check_sums(named));
+  return named;
+}
+
+}  // namespace
+
 int antdt_done_evaluate(antdt_job* job, const antdt_metrics* given) {
   return with_member(job, "antdt_done_evaluate", [&](capi::Member& member) -> int {
     const auto sums = copy_in("antdt_done_evaluate", "sums", given);
@@ -182,22 +201,16 @@ int antdt_done_evaluate(antdt_job* job, const antdt_metrics* given) {
       answer.partial.negatives.assign(sums->negatives, sums->negatives + sums->bins);
       answer.partial.positives.assign(sums->positives, sums->positives + sums->bins);
     }
+    auto named = named_sums(*sums);
+    if (!named) return misused("antdt_done_evaluate", named.error().message.c_str());
+    answer.partial.named = std::move(*named);
     return misused(member.exchange().answer(std::move(answer)));
   });
 }
 
 int antdt_evaluated(antdt_job* job, antdt_evaluation* evaluation) {
   return with_member(job, "antdt_evaluated", [&](capi::Member& member) -> int {
-    antdt_evaluation said{};
-    said.log_loss = said.accuracy = said.auc = std::numeric_limits<double>::quiet_NaN();
-    if (const auto newest = member.evaluations().newest()) {
-      said.epoch = newest->epoch.value;
-      said.records = newest->records;
-      said.log_loss = newest->log_loss.value_or(said.log_loss);
-      said.accuracy = newest->accuracy.value_or(said.accuracy);
-      said.auc = newest->auc.value_or(said.auc);
-    }
-    return copy_out("antdt_evaluated", "evaluation", said, evaluation);
+    return copy_out("antdt_evaluated", "evaluation", member.evaluations().told(), evaluation);
   });
 }
 

@@ -44,6 +44,10 @@ class About {
 // give. Specialize it for a structure that has grown since then.
 template <class T>
 inline constexpr std::size_t kFirstSize = sizeof(T);
+template <>
+inline constexpr std::size_t kFirstSize<antdt_metrics> = 56;
+template <>
+inline constexpr std::size_t kFirstSize<antdt_evaluation> = 48;
 
 // Whether `to` is what this function may write a T into.
 template <class T>

@@ -10,8 +10,8 @@
 
 #include "core/clock.h"
 #include "core/result.h"
-#include "trainer/c_api/program/exchange.h"
 #include "trainer/c_api/program/evaluations.h"
+#include "trainer/c_api/program/exchange.h"
 #include "trainer/c_api/program/reductions.h"
 #include "trainer/c_api/program/skipped.h"
 #include "trainer/c_api/program/state_parts.h"
@@ -44,7 +44,7 @@ class Member {
   [[nodiscard]] Reductions& reductions() { return reductions_; }
   [[nodiscard]] Upcoming& upcoming() { return upcoming_; }
   [[nodiscard]] StateParts& state() { return state_; }
-  [[nodiscard]] const Evaluations& evaluations() const { return evaluations_; }
+  [[nodiscard]] Evaluations& evaluations() { return evaluations_; }
   [[nodiscard]] Skipped& skipped() { return skipped_; }
 
  private:

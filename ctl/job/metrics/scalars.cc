@@ -16,6 +16,9 @@ metrics::ScalarPoint point_of(const EpochReport::Eval& eval) {
   add("eval/auc", eval.auc);
   add("eval/log_loss", eval.log_loss);
   add("eval/accuracy", eval.accuracy);
+  for (const wire::NamedSum& sum : eval.named) {
+    point.values.emplace_back("sums/" + sum.name, sum.sum / static_cast<double>(eval.records));
+  }
   return point;
 }
 

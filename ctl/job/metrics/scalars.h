@@ -27,8 +27,8 @@ class Scalars {
   }
   // Tags: train/loss, train/samples_per_second, train/epoch, job/workers, job/generation, and once
   // for each epoch, with the epoch's number as its step, epoch/train_loss and
-  // eval/{auc,log_loss,accuracy}, as far as the model has them. `is_last`: the job has ended, so
-  // its last step is a point, too.
+  // eval/{auc,log_loss,accuracy}, sums/<name> (the program's own, by record), as far as the model
+  // has them. `is_last`: the job has ended, so its last step is a point, too.
   [[nodiscard]] std::vector<metrics::ScalarPoint> see(const JobReport& report, MonoTime now,
                                                       double unix_seconds, bool is_last = false);
 

@@ -19,7 +19,7 @@ void TrainingSeries::restore(const std::vector<ImageEpoch>& past,
                              const std::optional<ImageTraining>& training, double seconds) {
   const auto put = [this](const ImageEpoch& e) {
     EpochReport report{e.train_loss, e.samples, e.seconds, std::nullopt};
-    if (e.evaluated) report.eval = {e.auc, e.log_loss, e.accuracy, e.eval_records};
+    if (e.evaluated) report.eval = {e.auc, e.log_loss, e.accuracy, e.eval_records, e.eval_named};
     epochs_.push_back(report);
   };
   std::ranges::for_each(past, put);
@@ -120,6 +120,9 @@ std::string TrainingSeries::evaluated(Epoch epoch, const EpochReport::Eval& eval
   if (eval.auc) text += fmt::format(" AUC {:.4f}", *eval.auc);
   if (eval.accuracy) text += fmt::format(" accuracy {:.4f}", *eval.accuracy);
   if (eval.log_loss) text += fmt::format(" log loss {:.4f}", *eval.log_loss);
+  for (const wire::NamedSum& sum : eval.named) {
+    text += fmt::format(" {} {:.4g}", sum.name, sum.sum / static_cast<double>(eval.records));
+  }
   return fmt::format("{} on {} records", text, eval.records);
 }
 
@@ -129,7 +132,8 @@ std::optional<wire::Evaluated> TrainingSeries::newest_evaluation() const {
   if (found == epochs_.rend()) return {};
   const EpochReport::Eval& eval = *found->eval;
   const auto epoch = static_cast<std::uint32_t>(epochs_.rend() - found - 1);
-  return wire::Evaluated{Epoch{epoch}, eval.records, eval.auc, eval.log_loss, eval.accuracy};
+  return wire::Evaluated{Epoch{epoch},  eval.records,  eval.auc,
+                         eval.log_loss, eval.accuracy, eval.named};
 }
 
 // The time of what is trained once more was spent on the same records, so it is counted.
@@ -163,12 +167,13 @@ void TrainingSeries::cut_short(const wire::PhaseStart& open, std::uint64_t commi
 
 ImageEpoch TrainingSeries::image_of(std::size_t epoch) const {
   const EpochReport& e = epochs_.at(epoch);
-  ImageEpoch kept{0, e.train_loss, e.seconds, e.samples, e.eval.has_value(), 0, {}, {}, {}};
+  ImageEpoch kept{0, e.train_loss, e.seconds, e.samples, e.eval.has_value(), 0, {}, {}, {}, {}};
   if (!e.eval) return kept;
   kept.eval_records = e.eval->records;
   kept.auc = e.eval->auc;
   kept.log_loss = e.eval->log_loss;
   kept.accuracy = e.eval->accuracy;
+  kept.eval_named = e.eval->named;
   return kept;
 }
 

@@ -58,9 +58,10 @@ void PhaseOrders::on(const PhaseCompleted& e, Work& work) {
   if (open.phase != e.phase) return;
   if (open.what == wire::PhaseKind::kEval) {
     const auto found = shard_server::metrics(parts_.records.ledger().evaluation());
-    work.note("evaluated", parts_.series.evaluated(
-                               open.epoch, EpochReport::Eval{found.auc, found.log_loss,
-                                                             found.accuracy, found.records}));
+    work.note("evaluated",
+              parts_.series.evaluated(open.epoch,
+                                      EpochReport::Eval{found.auc, found.log_loss, found.accuracy,
+                                                        found.records, found.named}));
   }
   work.save_image();
   work.then(lifecycle::PhaseDrained{e.phase, parts_.records.ledger().committed()});

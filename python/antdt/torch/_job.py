@@ -243,7 +243,7 @@ class Job:
         found = self._last_evaluation if self._left is not None else self._member.evaluated()
         if found is None or found.epoch != epoch:
             return None
-        return Evaluated(found.records, found.log_loss, found.accuracy, found.auc)
+        return Evaluated(found.records, found.log_loss, found.accuracy, found.auc, found.named)
 
     def end_training(self, reason: str) -> None:
         """The training ends for all members with the steps that are in the model; one member's word is
@@ -452,7 +452,7 @@ class Job:
             with torch.no_grad():
                 batch = MicroBatch(loader.fetch(order), order.records)
                 sums = Sums.of(metric(batch), len(batch))
-            self._member.done_evaluate(sums.records, sums.loss, sums.correct, *sums.bins())
+            self._member.done_evaluate(sums.records, sums.loss, sums.correct, *sums.bins(), sums.named)
         except BaseException as error:
             self._fail(error)
             raise

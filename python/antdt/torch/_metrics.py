@@ -1,12 +1,24 @@
 """The sums of an evaluation."""
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, List, Mapping, Optional, Tuple, Union
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 import torch
 
 from antdt import _abi
+
+_NAME = re.compile(r"[A-Za-z0-9_./@-]{1,64}")
+
+
+def _finite(name: str, value: float) -> float:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"a named sum is called {name!r}: a name has 1 to 64 letters, digits and _ - . / @")
+    if not math.isfinite(value):
+        raise ValueError(f"the named sum {name!r} is {value}, and is not added up")
+    return value
 
 
 @dataclass
@@ -18,6 +30,8 @@ class Sums:
     scores   and labels: of a binary classification, the probabilities of class 1 and the classes (0
              or 1), from which the job computes AUC
     records  how many they are; left out, the micro-batch's length
+    named    the program's own sums, by name: {"true_positives": 3}. The job adds them up over all
+             records, and Evaluated.sums has them. A name has 1 to 64 letters, digits and _ - . / @
     """
 
     loss: float = 0.0
@@ -25,6 +39,7 @@ class Sums:
     scores: Optional[torch.Tensor] = None
     labels: Optional[torch.Tensor] = None
     records: int = -1
+    named: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, value: Union["Sums", Mapping[str, Any]], records: int) -> "Sums":
@@ -35,6 +50,7 @@ class Sums:
             raise TypeError(f"a metric returns adt.Sums or a dict of its fields, not "
                             f"{type(value).__name__}")
         value.loss, value.correct = float(value.loss), int(value.correct)
+        value.named = {name: _finite(name, float(each)) for name, each in value.named.items()}
         if value.records < 0:
             value.records = records
         return value
@@ -61,12 +77,14 @@ class Evaluated:
     accuracy   the share of those that were classified rightly
     auc        of scores of a binary classification, from a histogram of 16,384 bins; NaN without
                scores of both classes
+    sums       the program's own, by name
     """
 
     records: int
     mean_loss: float
     accuracy: float
     auc: float
+    sums: Mapping[str, float] = field(default_factory=dict)
 
 
 class Total:
@@ -74,19 +92,23 @@ class Total:
 
     def __init__(self) -> None:
         self._records, self._loss, self._correct = 0, 0.0, 0
+        self._named: Dict[str, float] = {}
         self._classes = torch.zeros(2, _abi.SCORE_BINS, dtype=torch.int64)  # negatives, positives
 
     def add(self, sums: Sums) -> None:
         self._records += sums.records
         self._loss += sums.loss
         self._correct += sums.correct
+        for name, value in sums.named.items():
+            self._named[name] = self._named.get(name, 0.0) + value
         used, negatives, positives = sums.bins()
         self._classes[:, used] += torch.tensor([negatives, positives], dtype=torch.int64)
 
     def found(self) -> Evaluated:
         records = self._records
         share = 1 / records if records else float("nan")
-        return Evaluated(records, self._loss * share, self._correct * share, self._auc())
+        return Evaluated(records, self._loss * share, self._correct * share, self._auc(),
+                         dict(sorted(self._named.items())))
 
     def _auc(self) -> float:
         negatives, positives = self._classes.double()

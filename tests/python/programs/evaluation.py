@@ -31,7 +31,8 @@ def metric(mb):
     note("evaluated", job.epoch, list(mb.records))
     time.sleep(delay)
     return adt.Sums(loss=loss(i).sum(), correct=((score(i) > 0.5) == (label(i) > 0)).sum(),
-                    scores=score(i), labels=label(i))
+                    scores=score(i), labels=label(i),
+                    named={"records/squared": (i.double() ** 2).sum(), "odd": int((i % 2).sum())})
 
 
 if __name__ == "__main__":
@@ -53,4 +54,4 @@ if __name__ == "__main__":
             step.apply(opt)
         found = job.evaluate(validation, metric)
         if found is not None:
-            note("found", epoch, [found.records, found.mean_loss, found.accuracy, found.auc])
+            note("found", epoch, [found.records, found.mean_loss, found.accuracy, found.auc, found.sums])

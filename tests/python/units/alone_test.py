@@ -124,6 +124,22 @@ class Alone(unittest.TestCase):
         self.assertEqual([(e.records, e.accuracy) for e in found], [(RECORDS, 1.0)] * 2)
         self.assertTrue(all(math.isnan(e.auc) for e in found))
 
+    def test_the_program_has_sums_of_its_own(self):
+        program, found = Program(), []
+        program.after_epoch = lambda epoch: found.append(program.job.evaluate(
+            adt.Loader(data()), lambda mb: adt.Sums(named={"y": mb.y.double().sum(), "ones": len(mb)})))
+        program.run(adt.Loader(data()))
+        self.assertEqual(list(found[0].sums), ["ones", "y"])
+        self.assertEqual(found[0].sums["ones"], RECORDS)
+        self.assertAlmostEqual(found[0].sums["y"], data().tensors[1].double().sum().item(), 6)
+
+    def test_a_named_sum_has_a_name_and_is_finite(self):
+        for named, words in (({"top 5": 1}, "a named sum is called 'top 5': a name has"),
+                             ({"": 1}, "a named sum is called ''"),
+                             ({"loss": float("nan")}, "the named sum 'loss' is nan")):
+            with self.assertRaisesRegex(ValueError, words):
+                adt.Sums.of({"named": named}, 1)
+
     def test_the_area_under_the_curve_is_that_of_all_pairs(self):
         program, found = Program(), []
         program.after_epoch = lambda epoch: found.append(program.job.evaluate(

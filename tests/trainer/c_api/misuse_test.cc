@@ -154,13 +154,28 @@ TEST_F(Misuse, ScoresAreInRisingBins) {
   }
   const std::uint32_t falling[] = {5, 4}, beyond[] = {5, ANTDT_SCORE_BINS}, rising[] = {5, 6};
   const std::uint64_t counts[] = {1, 2};
-  antdt_metrics sums{sizeof(sums), 2, 3, 0, 0, falling, counts, counts};
+  antdt_metrics sums{};
+  sums.struct_size = sizeof(sums);
+  sums.bins = 2;
+  sums.records = 3;
+  sums.bin = falling;
+  sums.negatives = sums.positives = counts;
   expect_usage(antdt_done_evaluate(job_, &sums), "not rising");
   sums.bin = beyond;
   expect_usage(antdt_done_evaluate(job_, &sums), "beyond ANTDT_SCORE_BINS");
   sums.bin = nullptr;
   expect_usage(antdt_done_evaluate(job_, &sums), "an array of bins is NULL");
   sums.bin = rising;
+  sums.named_count = 2;
+  expect_usage(antdt_done_evaluate(job_, &sums), "sums.named is NULL");
+  antdt_sum named[] = {{"tokens", 7}, {nullptr, 1}};
+  sums.named = named;
+  expect_usage(antdt_done_evaluate(job_, &sums), "a named sum's name is NULL");
+  named[1].name = "tokens";
+  expect_usage(antdt_done_evaluate(job_, &sums), "the sum 'tokens' is there twice");
+  named[1].name = "hits of five";
+  expect_usage(antdt_done_evaluate(job_, &sums), "its name is not 1 to 64 letters");
+  named[1].name = "hits";
   EXPECT_EQ(antdt_done_evaluate(job_, &sums), ANTDT_OK);
 }
 

@@ -264,7 +264,7 @@ ANTDT_API int antdt_done_compute(antdt_job* job, double weight, double loss);
  * 1 to 64 letters, digits and _ - . / @; an evaluation has at most 64 of them. */
 typedef struct antdt_sum {
   const char* name;
-  double sum; /* over records; finite */
+  double sum; /* over records */
 } antdt_sum;
 typedef struct antdt_metrics {
   uint32_t struct_size; /* sizeof(antdt_metrics) */

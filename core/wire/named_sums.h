@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -36,7 +35,8 @@ using NamedSums = std::vector<NamedSum>;
 }
 
 // Checks what a program or a peer gave. The error (kUsage) names the fault: too many sums, a name
-// that cannot be, is there twice or is not in its place, a sum that is not a finite number.
+// that cannot be, is there twice or is not in its place. A sum may be infinite or not a number, as
+// a loss may.
 [[nodiscard]] inline Status check_sums(const NamedSums& sums) {
   if (sums.size() > NamedSum::kMostNames) {
     return fail(ErrorKind::kUsage, "{} named sums: {} at most", sums.size(), NamedSum::kMostNames);
@@ -50,9 +50,6 @@ using NamedSums = std::vector<NamedSum>;
     }
     if (i > 0 && name <= sums[i - 1].name) {
       return fail(ErrorKind::kUsage, "the sum '{}' is there twice, or behind a greater name", name);
-    }
-    if (!std::isfinite(sums[i].sum)) {
-      return fail(ErrorKind::kUsage, "the sum '{}' is {}", name, sums[i].sum);
     }
   }
   return {};

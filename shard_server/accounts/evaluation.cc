@@ -1,6 +1,5 @@
 #include "shard_server/accounts/evaluation.h"
 
-#include <cmath>
 #include <utility>
 
 namespace antdt::shard_server {
@@ -19,9 +18,6 @@ Status check_partial(const wire::EvalPartial& partial) {
                   "partial evaluation: bin {} is number {} of the list; bins rise and are below {}",
                   partial.bins[i], i, wire::EvalPartial::kScoreBins);
     }
-  }
-  if (!std::isfinite(partial.loss_sum)) {
-    return fail(ErrorKind::kRefused, "partial evaluation: the loss is {}", partial.loss_sum);
   }
   if (const Status named = wire::check_sums(partial.named); !named) {
     return fail(ErrorKind::kRefused, "partial evaluation: {}", named.error().message);

@@ -10,8 +10,8 @@
 namespace antdt::shard_server {
 
 // Checks a partial evaluation that a peer sent. The error names the fault: bins that do not rise or
-// do not exist, lists of different lengths, a loss that is not a number, or named sums that cannot
-// be.
+// do not exist, lists of different lengths, or named sums that cannot be. A loss that is infinite or
+// not a number is what a model that has diverged gives, and makes the mean such.
 [[nodiscard]] Status check_partial(const wire::EvalPartial& partial);
 
 // Adds `part` (which passes check_partial) to `sum`. O(bins of both).
@@ -23,7 +23,7 @@ struct EvalMetrics {
   // McNeil, "The Meaning and Use of the Area under a ROC Curve", Radiology 1982). Empty unless both
   // classes occur.
   std::optional<double> auc;
-  std::optional<double> log_loss;  // in nats per record; empty without records
+  std::optional<double> log_loss;  // in nats per record, maybe not finite; empty without records
   std::optional<double> accuracy;
   wire::NamedSums named;
 };

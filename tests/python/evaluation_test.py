@@ -27,8 +27,8 @@ print(evaluation.loss(i).mean().item(), right.double().mean().item(), auc)
 
 @python_jobs.needs_torch
 class Evaluation(python_jobs.PythonJobs):
-    def job_of(self, workers, delay=0.0):
-        job = self.toml("evaluation.py", self.dir, RECORDS, EVALUATED, delay, workers=workers,
+    def job_of(self, workers, delay=0.0, *more):
+        job = self.toml("evaluation.py", self.dir, RECORDS, EVALUATED, delay, *more, workers=workers,
                         records=RECORDS, epochs=EPOCHS)
         text = job.read_text()
         job.write_text(text.replace("[batch]", f"eval_records = {EVALUATED}\n[batch]"))
@@ -75,6 +75,17 @@ class Evaluation(python_jobs.PythonJobs):
             self.assertEqual(sorted(seen[epoch]), list(range(EVALUATED)))
             self.assertEqual(len(found[epoch]), 3)
         self.check_found(sum(found, []), run.summary)
+        self.assert_nothing_left()
+
+    def test_a_job_whose_loss_is_not_a_number_goes_on(self):
+        run = self.run_job(self.job_of(2, 0.0, "diverged"))
+        self.assert_done(run)
+        _, found = self.notes()
+        for _, loss, accuracy, _, sums in sum(found, []):
+            self.assertTrue(math.isnan(loss))
+            self.assertEqual((accuracy, sums), (self.whole()[1], SUMS))
+        for epoch in run.summary["epochs"]:
+            self.assertIsNone(epoch["eval"]["log_loss"])
         self.assert_nothing_left()
 
     def test_the_figures_are_the_same_when_a_member_dies_in_the_evaluation(self):

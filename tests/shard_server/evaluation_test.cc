@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 
 namespace antdt::shard_server {
@@ -110,7 +111,6 @@ TEST(EvaluationTest, NamedSumsThatCannotBeAreRefused) {
   EXPECT_THAT(refused({{std::string(65, 'a'), 1}}), HasSubstr("its name is not 1 to 64 letters"));
   EXPECT_THAT(refused({{"a", 1}, {"a", 1}}), HasSubstr("the sum 'a' is there twice"));
   EXPECT_THAT(refused({{"b", 1}, {"a", 1}}), HasSubstr("behind a greater name"));
-  EXPECT_THAT(refused({{"a", std::nan("")}}), HasSubstr("the sum 'a' is nan"));
   wire::NamedSums many;
   for (int i = 100; i < 165; ++i) many.push_back({std::to_string(i), 1});
   EXPECT_THAT(refused(many), HasSubstr("65 named sums: 64 at most"));
@@ -127,9 +127,19 @@ TEST(EvaluationTest, APartialThatCannotBeIsRefused) {
   EXPECT_TRUE(check_partial(partial));
   partial.positives = {1};
   EXPECT_FALSE(check_partial(partial));
-  partial = {};
-  partial.loss_sum = std::nan("");
-  EXPECT_FALSE(check_partial(partial));
+}
+
+// A job whose model has diverged goes on, as it does when losses of the training are not finite.
+TEST(EvaluationTest, LossesOfAModelThatHasDivergedMakeTheMeanNotFinite) {
+  wire::EvalPartial sum, part;
+  sum.records = part.records = 2;
+  part.loss_sum = std::nan("");
+  part.named = {{"norm", std::numeric_limits<double>::infinity()}};
+  ASSERT_TRUE(check_partial(part));
+  merge(sum, part);
+  EXPECT_TRUE(std::isnan(*metrics(sum).log_loss));
+  EXPECT_EQ(metrics(sum).named, part.named);
+  EXPECT_EQ(metrics(sum).accuracy, 0);
 }
 
 }  // namespace

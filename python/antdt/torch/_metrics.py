@@ -1,7 +1,6 @@
 """The sums of an evaluation."""
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
@@ -13,12 +12,10 @@ from antdt import _abi
 _NAME = re.compile(r"[A-Za-z0-9_./@-]{1,64}")
 
 
-def _finite(name: str, value: float) -> float:
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"a named sum is called {name!r}: a name has 1 to 64 letters, digits and _ - . / @")
-    if not math.isfinite(value):
-        raise ValueError(f"the named sum {name!r} is {value}, and is not added up")
-    return value
+def _checked(name: str) -> str:
+    if _NAME.fullmatch(name):
+        return name
+    raise ValueError(f"a named sum is called {name!r}: a name has 1 to 64 letters, digits and _ - . / @")
 
 
 @dataclass
@@ -50,7 +47,7 @@ class Sums:
             raise TypeError(f"a metric returns adt.Sums or a dict of its fields, not "
                             f"{type(value).__name__}")
         value.loss, value.correct = float(value.loss), int(value.correct)
-        value.named = {name: _finite(name, float(each)) for name, each in value.named.items()}
+        value.named = {_checked(name): float(each) for name, each in value.named.items()}
         if value.records < 0:
             value.records = records
         return value

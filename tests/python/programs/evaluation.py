@@ -1,5 +1,5 @@
 """Evaluates after each epoch, and notes which records it evaluated and which result it got
-(evaluation_test.py). Usage: evaluation.py FOLDER RECORDS EVALUATED [DELAY]"""
+(evaluation_test.py). Usage: evaluation.py FOLDER RECORDS EVALUATED [DELAY [diverged]]"""
 import json
 import os
 import sys
@@ -12,6 +12,7 @@ from counted import Numbers
 
 folder, records, evaluated = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 delay = float(sys.argv[4]) if len(sys.argv) > 4 else 0.0
+factor = float("nan") if len(sys.argv) > 5 else 1.0
 
 
 def loss(i):
@@ -30,7 +31,7 @@ def metric(mb):
     i = mb.data
     note("evaluated", job.epoch, list(mb.records))
     time.sleep(delay)
-    return adt.Sums(loss=loss(i).sum(), correct=((score(i) > 0.5) == (label(i) > 0)).sum(),
+    return adt.Sums(loss=loss(i).sum() * factor, correct=((score(i) > 0.5) == (label(i) > 0)).sum(),
                     scores=score(i), labels=label(i),
                     named={"records/squared": (i.double() ** 2).sum(), "odd": int((i % 2).sum())})
 

@@ -133,12 +133,10 @@ class Alone(unittest.TestCase):
         self.assertEqual(found[0].sums["ones"], RECORDS)
         self.assertAlmostEqual(found[0].sums["y"], data().tensors[1].double().sum().item(), 6)
 
-    def test_a_named_sum_has_a_name_and_is_finite(self):
-        for named, words in (({"top 5": 1}, "a named sum is called 'top 5': a name has"),
-                             ({"": 1}, "a named sum is called ''"),
-                             ({"loss": float("nan")}, "the named sum 'loss' is nan")):
-            with self.assertRaisesRegex(ValueError, words):
-                adt.Sums.of({"named": named}, 1)
+    def test_a_named_sum_has_a_name(self):
+        for name in ("top 5", "", "a" * 65):
+            with self.assertRaisesRegex(ValueError, f"a named sum is called '{name}': a name has"):
+                adt.Sums.of({"named": {name: 1}}, 1)
 
     def test_the_area_under_the_curve_is_that_of_all_pairs(self):
         program, found = Program(), []

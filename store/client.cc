@@ -79,12 +79,12 @@ Status Client::log_in() {
 }
 
 Result<ChangeAnswer> Client::change(const GuardedChange& change) {
-  ANTDT_TRY(const std::string answer, request("/v3/kv/txn", change_json(change)));
+  ANTDT_TRY(const std::string answer, request("/v3/kv/txn", change_json(change, address_.prefix)));
   return read_change(answer);
 }
 Result<Found> Client::query(const Query& query) {
-  ANTDT_TRY(const std::string answer, request("/v3/kv/range", query_json(query)));
-  return read_query(answer);
+  ANTDT_TRY(const std::string answer, request("/v3/kv/range", query_json(query, address_.prefix)));
+  return read_query(answer, address_.prefix);
 }
 Result<LeaseId> Client::grant_lease(std::chrono::seconds length) {
   ANTDT_TRY(const std::string answer, request("/v3/lease/grant", grant_json(length)));

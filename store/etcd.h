@@ -1,4 +1,5 @@
-// The requests of etcd's API, version 3, that a journal needs. Keys and values are any bytes.
+// The requests of etcd's API, version 3, that a journal needs. Keys and values are any bytes. A
+// client may put a prefix before all keys, which nobody else sees.
 //
 // Errors of every request:
 //   kUnreachable  no member answered, or the cluster has no leader or no room for now. A request

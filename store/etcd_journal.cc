@@ -25,9 +25,9 @@ constexpr int kReadings = 5;  // of a journal that is compacted while it is read
 // ---------------------------------------------------------------------- keys
 
 struct Keys {
-  std::string job;  // "/antdt/v1/jobs/<id>/"
+  std::string job;  // "v1/jobs/<id>/"
 
-  explicit Keys(const std::string& id) : job("/antdt/v1/jobs/" + id + "/") {}
+  explicit Keys(const std::string& id) : job("v1/jobs/" + id + "/") {}
   [[nodiscard]] std::string meta() const { return job + "meta"; }
   [[nodiscard]] std::string lock() const { return job + "lock"; }
   [[nodiscard]] std::string snapshot() const { return job + "snapshot"; }

@@ -1,6 +1,6 @@
 // A job's journal in etcd (shard_server/journal/journal_store.h has the promises).
 //
-// Keys, below "/antdt/v1/jobs/<job>/":
+// Keys, below "v1/jobs/<job>/", before which the client puts EtcdAddress::prefix ("/antdt/"):
 //
 //   meta                     "1 7": format and incarnation
 //   lock                     who writes, as text; deleted when the writer's lease ends

@@ -26,21 +26,22 @@ enum Code {
 };
 
 // Base64 and numbers need no escapes, so requests are written as text.
-std::string keys_json(const KeyRange& keys) {
-  std::string text = fmt::format(R"("key":"{}")", to_base64(keys.from));
-  if (!keys.to.empty()) text += fmt::format(R"(,"range_end":"{}")", to_base64(keys.to));
+std::string keys_json(const KeyRange& keys, const std::string& prefix) {
+  std::string text = fmt::format(R"("key":"{}")", to_base64(prefix + keys.from));
+  if (!keys.to.empty()) text += fmt::format(R"(,"range_end":"{}")", to_base64(prefix + keys.to));
   return text;
 }
 
-std::string one_change(const Change& change) {
+std::string one_change(const Change& change, const std::string& prefix) {
   return std::visit(
-      Overloaded{[](const Put& put) {
+      Overloaded{[&](const Put& put) {
                    return fmt::format(
                        R"({{"request_put":{{"key":"{}","value":"{}","lease":"{}"}}}})",
-                       to_base64(put.key), to_base64(put.value), put.lease);
+                       to_base64(prefix + put.key), to_base64(put.value), put.lease);
                  },
-                 [](const Delete& gone) {
-                   return fmt::format(R"({{"request_delete_range":{{{}}}}})", keys_json(gone.keys));
+                 [&](const Delete& gone) {
+                   return fmt::format(R"({{"request_delete_range":{{{}}}}})",
+                                      keys_json(gone.keys, prefix));
                  }},
       change);
 }
@@ -106,21 +107,21 @@ std::string first_line_of(std::string_view text) {
 
 }  // namespace
 
-std::string change_json(const GuardedChange& change) {
+std::string change_json(const GuardedChange& change, const std::string& prefix) {
   std::string guards, changes;
   for (const Guard& one : change.guards) {
     guards += fmt::format(R"({}{{"key":"{}","target":"MOD","result":"EQUAL","mod_revision":"{}"}})",
-                          guards.empty() ? "" : ",", to_base64(one.key), one.revision);
+                          guards.empty() ? "" : ",", to_base64(prefix + one.key), one.revision);
   }
   for (const Change& one : change.changes) {
-    changes += (changes.empty() ? "" : ",") + one_change(one);
+    changes += (changes.empty() ? "" : ",") + one_change(one, prefix);
   }
   return fmt::format(R"({{"compare":[{}],"success":[{}]}})", guards, changes);
 }
 
-std::string query_json(const Query& query) {
-  return fmt::format(R"({{{},"limit":"{}","revision":"{}"}})", keys_json(query.keys), query.limit,
-                     query.at);
+std::string query_json(const Query& query, const std::string& prefix) {
+  return fmt::format(R"({{{},"limit":"{}","revision":"{}"}})", keys_json(query.keys, prefix),
+                     query.limit, query.at);
 }
 
 std::string grant_json(std::chrono::seconds length) {
@@ -142,7 +143,7 @@ Result<ChangeAnswer> read_change(std::string_view json) {
   return ChangeAnswer{is_true(answer, "succeeded"), *revision};
 }
 
-Result<Found> read_query(std::string_view json) {
+Result<Found> read_query(std::string_view json, std::string_view prefix) {
   const Json answer = parse(json);
   const auto revision = revision_of(answer);
   if (!revision) return unreadable("revision");
@@ -154,7 +155,8 @@ Result<Found> read_query(std::string_view json) {
     auto key = bytes(one, "key"), value = bytes(one, "value");
     const auto changed = integer(one, "mod_revision");
     if (!key || !value || !changed) return unreadable("key that can be read");
-    found.keys.push_back({std::move(*key), std::move(*value), *changed});
+    if (!key->starts_with(prefix)) return unreadable("key below what was asked for");
+    found.keys.push_back({key->substr(prefix.size()), std::move(*value), *changed});
   }
   return found;
 }

@@ -10,8 +10,9 @@
 
 namespace antdt::store {
 
-[[nodiscard]] std::string change_json(const GuardedChange& change);
-[[nodiscard]] std::string query_json(const Query& query);
+// `prefix` is put before every key.
+[[nodiscard]] std::string change_json(const GuardedChange& change, const std::string& prefix);
+[[nodiscard]] std::string query_json(const Query& query, const std::string& prefix);
 [[nodiscard]] std::string grant_json(std::chrono::seconds length);
 [[nodiscard]] std::string lease_json(LeaseId lease);
 [[nodiscard]] std::string compact_json(Revision revision);
@@ -19,7 +20,8 @@ namespace antdt::store {
 
 // Errors: kCorrupt.
 [[nodiscard]] Result<ChangeAnswer> read_change(std::string_view json);
-[[nodiscard]] Result<Found> read_query(std::string_view json);
+// `prefix` is taken from every key; kCorrupt if one does not have it.
+[[nodiscard]] Result<Found> read_query(std::string_view json, std::string_view prefix);
 [[nodiscard]] Result<LeaseId> read_grant(std::string_view json);
 // kRefused if the lease has ended.
 [[nodiscard]] Status read_renewal(std::string_view json);

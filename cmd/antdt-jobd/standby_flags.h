@@ -30,6 +30,7 @@ struct StandbyFlags {
     app.add_option("--store-user", etcd.user, "The same for cluster.store_user");
     app.add_option("--store-password-file", etcd.password_file,
                    "The same for cluster.store_password_file");
+    app.add_option("--store-prefix", etcd.prefix, "The same for cluster.store_prefix");
   }
   // The host of a job daemon that stands by may not have seen the run before.
   [[nodiscard]] Status make_run_directory(const std::string& run_dir) const {

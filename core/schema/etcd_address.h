@@ -12,10 +12,12 @@ namespace antdt {
 
 struct EtcdAddress {
   std::vector<std::string> members;  // "10.0.0.1:2379", at least one
-  std::string ca;  // PEM file of the authority that signed the members' certificates; empty: no TLS
-  std::string certificate, key;  // this client's PEM files; empty: it has none
-  std::string user;              // of etcd; empty: none
-  std::string password_file;     // its first line is the user's password
+  // PEM file of the authority that signed the members' certificates; empty: no TLS
+  std::string ca = {};
+  std::string certificate = {}, key = {};  // this client's PEM files; empty: it has none
+  std::string user = {};                   // of etcd; empty: none
+  std::string password_file = {};          // its first line is the user's password
+  std::string prefix = "/antdt/";          // of all keys
 };
 
 // The members in "etcd://h1:2379,h2:2379". kUsage; the message begins with the text in quotes.

@@ -42,6 +42,9 @@ const std::vector<Key>& job() {
       {"cluster.store_user", kText, "\"\"", "user of etcd; empty: none"},
       {"cluster.store_password_file", kFile, "\"\"",
        "file whose first line is the password of cluster.store_user"},
+      {"cluster.store_prefix", kText, "\"/antdt/\"",
+       "what all keys of the job in etcd begin with; by \"/antdt/alice/\" and a role that has no "
+       "other keys a user is apart from the others"},
       {"cluster.store_lease",
        kMilliseconds,
        "\"4s\"",

@@ -67,7 +67,8 @@ std::optional<EtcdAddress> etcd_of(const launcher::ClusterSection& cluster) {
   auto members = etcd_members(cluster.store);
   ANTDT_CHECK(members, "cluster.store was not checked: {}", cluster.store);
   return EtcdAddress{std::move(*members), cluster.store_ca,   cluster.store_cert,
-                     cluster.store_key,   cluster.store_user, cluster.store_password_file};
+                     cluster.store_key,   cluster.store_user, cluster.store_password_file,
+                     cluster.store_prefix};
 }
 
 RunJournal::RunJournal(const launcher::JobConfig& config, std::string run_dir,

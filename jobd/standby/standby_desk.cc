@@ -123,7 +123,8 @@ void StandbyDesk::start(const ctl::standby::StartStandby& effect) {
                                     {"--store-cert", cluster.store_cert},
                                     {"--store-key", cluster.store_key},
                                     {"--store-user", cluster.store_user},
-                                    {"--store-password-file", cluster.store_password_file}}) {
+                                    {"--store-password-file", cluster.store_password_file},
+                                    {"--store-prefix", cluster.store_prefix}}) {
     if (!value.empty()) start.command.insert(start.command.end(), {flag, value});
   }
   start.working_directory = config.job.directory;

@@ -27,6 +27,13 @@ namespace {
 // How long a job daemon that stands by takes to go on with the job, once the lease has ended.
 constexpr auto kTakesOver = std::chrono::seconds(10);
 
+bool is_key_prefix(std::string_view text) {
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./@";
+  return text.size() <= 200 && text.starts_with('/') && text.ends_with('/') &&
+         text.find_first_not_of(kAllowed) == std::string_view::npos;
+}
+
 std::optional<std::uint32_t> parse_port(std::string_view text) {
   std::uint32_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -126,6 +133,10 @@ class Checker {
     unless(cluster.store_user.empty() == cluster.store_password_file.empty(),
            {"cluster.store_user", "cluster.store_password_file"},
            "comes with cluster.store_password_file: write both or none");
+    unless(is_key_prefix(cluster.store_prefix), {"cluster.store_prefix"},
+           "must begin and end with '/', as \"/antdt/alice/\" does, with letters, digits and _ - . "
+           "/ @ "
+           "between: at most 200");
     unless(cluster.store_lease.count() % 1000 == 0, {"cluster.store_lease"},
            "must be whole seconds: etcd counts in them");
     if (cluster.store.empty() || problems_.has("cluster.store")) return;
@@ -137,7 +148,7 @@ class Checker {
                        std::chrono::duration_cast<std::chrono::seconds>(away).count()));
     const auto members = etcd_members(cluster.store);
     if (!members) return problems_.add("cluster.store", members.error().message);
-    const auto exposed = exposed_etcd_members({*members, {}, {}, {}, {}, {}});
+    const auto exposed = exposed_etcd_members({.members = *members});
     unless(!cluster.store_ca.empty() || exposed.empty(), {"cluster.store_ca", "cluster.store"},
            fmt::format("is missing: without TLS, what the job sends to {} can be read and changed "
                        "on the way. Name the authority that signed the certificates of etcd's "

@@ -52,6 +52,7 @@ void fields(Of<ClusterSection> auto& m, auto&& v) {
   v("store_key", m.store_key);
   v("store_user", m.store_user);
   v("store_password_file", m.store_password_file);
+  v("store_prefix", m.store_prefix);
   v("store_lease_ms", m.store_lease);
   v("standbys", m.standbys);
 }

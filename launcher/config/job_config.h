@@ -39,6 +39,7 @@ struct ClusterSection {
   std::string store;      // "etcd://h1:2379,h2:2379": where the journal is; empty: RUN/state.db
   // Files in PEM, to speak TLS with etcd; and who this job is there.
   std::string store_ca, store_cert, store_key, store_user, store_password_file;
+  std::string store_prefix = "/antdt/";  // of all keys there
   std::chrono::milliseconds store_lease{4'000};
   std::uint32_t standbys = 2;  // hosts on which a job daemon stands by, with a store
 };

@@ -15,7 +15,7 @@ ANTDT_FUZZ_TARGET(etcd_answers)(const std::uint8_t* data, std::size_t size) {
   if (const auto change = store::read_change(text)) {
     ANTDT_CHECK(change->revision > 0, "revision {}", change->revision);
   }
-  if (const auto found = store::read_query(text)) {
+  if (const auto found = store::read_query(text, "")) {
     ANTDT_CHECK(found->revision > 0, "revision {}", found->revision);
     for (const store::KeyValue& key : found->keys) {
       ANTDT_CHECK(key.key.size() + key.value.size() < size, "more bytes than were read");

@@ -89,6 +89,11 @@ TEST(JobConfig, AJournalInEtcdIsEncryptedAndWhatBelongsTogetherIsComplete) {
   EXPECT_THAT(problems_of(job + "store_user = \"antdt\"\n"),
               HasSubstr("cluster.store_user: comes with cluster.store_password_file"));
   EXPECT_THAT(problems_of(job + "store_lease = \"2500ms\"\n"), HasSubstr("must be whole seconds"));
+  EXPECT_EQ(problems_of(job + "store_prefix = \"/antdt/alice/\"\n"), "");
+  for (const char* prefix : {"", "/antdt", "antdt/", "/an tdt/"}) {
+    EXPECT_THAT(problems_of(fmt::format("{}store_prefix = \"{}\"\n", job, prefix)),
+                HasSubstr("cluster.store_prefix: must begin and end with '/'"));
+  }
   EXPECT_THAT(problems_of(job + "hosts = [\"h1:7700\"]\n[failure]\norphan_timeout = \"10s\"\n"),
               HasSubstr("failure.orphan_timeout: must be at least 14 s"));
   EXPECT_THAT(problems_of(kJob + "[cluster]\nstore_user = \"antdt\"\n"),

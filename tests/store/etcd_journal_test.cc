@@ -248,7 +248,7 @@ TEST_F(EtcdJournalTest, ALeaseThatEndedIsTakenAgainIfNobodyTookTheJobOver) {
   ASSERT_TRUE(write(journal, "b"));
   EXPECT_THAT(records(), ElementsAre("a", "b"));
   EXPECT_EQ(journal.incarnation(), Incarnation{1});
-  EXPECT_EQ(cluster.keys["/antdt/v1/jobs/job-1/meta"].bytes, "1 1");
+  EXPECT_EQ(cluster.keys["v1/jobs/job-1/meta"].bytes, "1 1");
   EXPECT_THAT(told, ElementsAre(HasSubstr("taken again"), HasSubstr("taken again")));
 }
 
@@ -437,7 +437,7 @@ TEST_F(EtcdJournalTest, AJobThatEtcdDoesNotKnowIsSaidToBeUnknown) {
 
 TEST_F(EtcdJournalTest, AFormatOfANewerReleaseIsRefused) {
   { Journal journal = open(); }
-  cluster.keys["/antdt/v1/jobs/job-1/meta"].bytes = "2 1";
+  cluster.keys["v1/jobs/job-1/meta"].bytes = "2 1";
   JournalContent content;
   const auto journal = open(options(), content);
   ASSERT_FALSE(journal);

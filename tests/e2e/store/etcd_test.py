@@ -96,13 +96,13 @@ class JournalInEtcd(tally.TallyTest):
         password.chmod(0o600)
         for command in (("user", "add", "root:root"), ("user", "add", "trainer:geheim"),
                         ("role", "add", "jobs"), ("role", "grant-permission", "jobs", "--prefix=true",
-                                                 "readwrite", "/antdt/"),
+                                                 "readwrite", "/antdt/trainer/"),
                         ("user", "grant-role", "root", "root"),
                         ("user", "grant-role", "trainer", "jobs"), ("auth", "enable")):
             etcd.ctl(*command)
         good = (f'store_ca = "{certificates.ca}"\nstore_cert = "{etcd.client_certificate}"\n'
                 f'store_key = "{etcd.client_key}"\nstore_user = "trainer"\n'
-                f'store_password_file = "{password}"\n')
+                f'store_password_file = "{password}"\nstore_prefix = "/antdt/trainer/"\n')
         run = self.run_job(self.job(etcd, records=2000, delay="", cluster=good))
         self.assert_done(run)
         self.assert_exact(run.summary, run.dir, 2000, EPOCHS)
@@ -112,6 +112,7 @@ class JournalInEtcd(tally.TallyTest):
                 (good.replace(str(password), str(wrong)), "user trainer cannot log in"),
                 (good.replace("trainer", "nobody"), "user nobody cannot log in"),
                 (good.replace(str(certificates.ca), str(etcd.client_certificate)), "certificate"),
+                (good.replace("/antdt/trainer/", "/antdt/"), "permission denied"),
                 ("", "store_ca")):
             job = self.job(etcd, records=2000, delay="", cluster=cluster)
             if not cluster:  # etcd elsewhere, without TLS
@@ -162,7 +163,7 @@ class KillsWithEtcd(Kills):
         self.down = []
         return self.write("job.toml", tally.job(
             records=self.records, epochs=EPOCHS, batch=256, delay=DELAY,
-            extra=f'{extra}store = "{self.etcd.url}"\n'))
+            extra=f'{extra}store = "{self.etcd.url}"\nstore_prefix = "/antdt/team-7/"\n'))
 
     is_worker = staticmethod(is_built_in)
 

@@ -16,9 +16,10 @@ constexpr Duration kLongestPause = std::chrono::seconds(30);
 // again is back by then; a bad block never is.
 constexpr Duration kWaitForNewer = std::chrono::minutes(1);
 
-constexpr const char* kUntilRead =
-    "Nobody holds the training state, so the job waits until its checkpoints can be read, and goes "
-    "on by itself";
+constexpr std::string_view kUntilRead =
+    "The job waits until its checkpoints can be read, and goes on by itself. If one is lost, "
+    "remove "
+    "it: training then goes on without it";
 
 }  // namespace
 
@@ -77,6 +78,10 @@ void CheckpointDesk::keep(const StoreOrder& order) {
 }
 
 void CheckpointDesk::find() {
+  if (!std::exchange(looking_, true)) look();
+}
+
+void CheckpointDesk::look() {
   shell_.disks.checkpoints().run("looking for the newest checkpoint", [this, store = store_] {
     const auto looked = std::make_shared<const Result<CheckpointStore::Newest>>(store.newest());
     return [this, looked, kept = store.list()] {
@@ -85,8 +90,8 @@ void CheckpointDesk::find() {
       for (const std::string& problem : (*looked)->problems) {
         say_once("checkpoint-damaged", problem);
       }
-      copies_->find((*looked)->found.directory, [this, looked](bool fetched) {
-        fetched ? read_newest() : begin_from(**looked);
+      copies_->find((*looked)->found.directory, [this, looked](const RunCopies::Found& elsewhere) {
+        elsewhere.fetched ? read_newest() : choose(**looked, elsewhere);
       });
     };
   });
@@ -98,7 +103,7 @@ void CheckpointDesk::read_newest() {
     return [this, looked, kept = store.list()] {
       if (!*looked) return look_again(looked->error().message, kUntilRead);
       tell_kept(kept);
-      begin_from(**looked);
+      choose(**looked, {});
     };
   });
 }
@@ -107,36 +112,45 @@ void CheckpointDesk::say_once(const std::string& kind, const std::string& text) 
   if (wait_.said.insert(text).second) shell_.note(kind, text);
 }
 
-void CheckpointDesk::look_again(const std::string& why, const std::string& until) {
+void CheckpointDesk::look_again(const std::string& why, std::string_view until) {
+  if (until == kUntilRead) wait_.since.reset();
   say_once("checkpoint-unknown", fmt::format("{}. {}", why, until));
   shell_.loop.call_after(std::exchange(wait_.pause, std::min(2 * wait_.pause, kLongestPause)),
                          [this] {
-                           if (!shell_.ended) find();
+                           if (!shell_.ended) look();
                          });
 }
 
-bool CheckpointDesk::waits_for_newer() {
-  if (!wait_.unreadable_since) wait_.unreadable_since = shell_.loop.now();
-  return shell_.loop.now() - *wait_.unreadable_since < kWaitForNewer;
+bool CheckpointDesk::minute_is_over() {
+  if (!wait_.since) wait_.since = shell_.loop.now();
+  return shell_.loop.now() - *wait_.since >= kWaitForNewer;
 }
 
-void CheckpointDesk::begin_from(const CheckpointStore::Newest& newest) {
-  if (!newest.unreadable.empty()) {
-    const std::string& why = newest.unreadable.front();
-    if (newest.none()) {
-      return look_again(why, fmt::format("{}. If it is lost, remove it: training then goes on "
-                                         "without it",
-                                         kUntilRead));
-    }
-    const std::string goes_on =
-        fmt::format("goes on from {} (step {})", newest.found.directory, newest.found.step);
-    if (waits_for_newer()) {
-      return look_again(why, fmt::format("The job waits a minute for it, and then {}", goes_on));
-    }
-    say_once("checkpoint-damaged", fmt::format("{}. After a minute training {}", why, goes_on));
+void CheckpointDesk::choose(const CheckpointStore::Newest& newest,
+                            const RunCopies::Found& elsewhere) {
+  std::vector<std::string> unread = newest.unreadable;
+  unread.insert(unread.end(), elsewhere.unfetched.begin(), elsewhere.unfetched.end());
+  if (newest.none() && !unread.empty()) return look_again(unread.front(), kUntilRead);
+  if (newest.none()) unread = elsewhere.silent;
+  if (unread.empty()) return begin_from(newest.found);
+
+  const std::string then = newest.none() ? "begins anew"
+                                         : fmt::format("goes on from {} (step {})",
+                                                       newest.found.directory, newest.found.step);
+  if (!minute_is_over()) {
+    return look_again(unread.front(),
+                      fmt::format("The job waits a minute for it; then training {}", then));
   }
+  say_once("checkpoint-unknown",
+           fmt::format("{}. After a minute training {}", unread.front(), then));
+  begin_from(newest.found);
+}
+
+void CheckpointDesk::begin_from(const ctl::job::CheckpointFound& found) {
+  looking_ = false;
   wait_ = {};
-  shell_.feed(newest.found);
+  copies_->chosen();
+  shell_.feed(found);
   shell_.skips.declare();
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "core/clock.h"
 #include "ctl/job/job_events.h"
@@ -30,7 +31,8 @@ class CheckpointDesk {
   void store(const ctl::job::StoreCheckpoint& o);
   // Finds the newest checkpoint: first it fetches those that other hosts have and this one lacks.
   // While they cannot be listed, or none can be read that is there, it looks again and again. For
-  // one that is newer than what can be read it waits a minute.
+  // one that is newer than what can be read, and for a host that may have one, it waits a minute.
+  // Who asks again meanwhile gets the same answer.
   void find();
 
   // Holds back the newest message to a worker at `host`, if the worker will read a checkpoint that
@@ -50,24 +52,28 @@ class CheckpointDesk {
   // For checkpoints that cannot be read, since training last began from one.
   struct Wait {
     std::set<std::string> said;
-    std::optional<MonoTime> unreadable_since;  // while an older one can be read
+    std::optional<MonoTime> since;             // of the minute
     Duration pause = std::chrono::seconds(2);  // before one looks again
   };
   using StoreOrder = std::shared_ptr<const ctl::job::StoreCheckpoint>;
   void keep(const StoreOrder& order);
+  void look();
   void read_newest();
   void say_once(const std::string& kind, const std::string& text);
   // `until`: for how long the job waits, in words.
-  void look_again(const std::string& why, const std::string& until);
+  void look_again(const std::string& why, std::string_view until);
   void tell_kept(const Result<std::vector<std::string>>& names, const std::string& stored = {},
                  const std::string& written = {});
-  void begin_from(const CheckpointStore::Newest& newest);
-  [[nodiscard]] bool waits_for_newer();
+  // `elsewhere`: what was not fetched.
+  void choose(const CheckpointStore::Newest& newest, const RunCopies::Found& elsewhere);
+  [[nodiscard]] bool minute_is_over();
+  void begin_from(const ctl::job::CheckpointFound& found);
 
   Shell& shell_;
   CheckpointStore store_;  // its thread uses `copies`
   std::unique_ptr<RunCopies> copies_;
   HeldOrders orders_;
+  bool looking_ = false;  // find() was not answered yet
   Wait wait_;
 };
 

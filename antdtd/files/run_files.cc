@@ -196,9 +196,10 @@ Result<wire::FileListed> RunFiles::list() const {
   if (checkpoints) {
     ANTDT_RETURN_IF_ERROR(for_each_entry(checkpoints->get(), [&](const std::string& name) {
       const std::string manifest = fmt::format("{}/{}", name, kManifest);
-      const bool whole = !name.starts_with(kUnfinished) &&
-                         ::faccessat(checkpoints->get(), manifest.c_str(), R_OK, 0) == 0;
-      listed.checkpoints.push_back({name, 0, whole});
+      // One that cannot be looked at now may be whole.
+      const bool absent = ::faccessat(checkpoints->get(), manifest.c_str(), F_OK, 0) != 0 &&
+                          (errno == ENOENT || errno == ENOTDIR);
+      listed.checkpoints.push_back({name, 0, !absent && !name.starts_with(kUnfinished)});
     }));
   }
   const auto logs = open_folder(kLogs);

@@ -88,7 +88,9 @@ void CheckpointCopies::on(const TaskDone& e, Effects& out) {
   } else if (const auto* back = std::get_if<FetchCopy>(&task.what); back && finding_) {
     if (!is_kept(back->name)) kept_.push_back(back->name);
     std::ranges::sort(kept_, {}, order_of);
-    end_finding(true, out);
+    fetch_said_.clear();
+    finding_.reset();
+    out.emplace_back(TellFound{true});
   }
 }
 
@@ -112,7 +114,7 @@ void CheckpointCopies::on(const TaskFailed& e, Effects& out) {
     gathering_->waiting.push_back(fetch->part);
   } else if (const auto* back = std::get_if<FetchCopy>(&task.what); back && finding_) {
     finding_->task.reset();
-    if (e.gone) finding_->tries[{back->host, back->name}] = kTries;
+    if (e.gone) host.whole.erase(back->name);
   }
 }
 
@@ -387,6 +389,7 @@ void CheckpointCopies::answer_needs(Effects& out) {
 void CheckpointCopies::on(const NewestWanted& e, Effects& out) {
   if (finding_ && finding_->task) drop_task(*finding_->task, out);
   finding_ = Finding{e.newest, {}, {}};
+  may_clean_ = false;
 }
 
 // The newest that some host has whole and this one has not, until its host does not have it or
@@ -404,9 +407,10 @@ void CheckpointCopies::find_newer(Effects& out) {
       if (newer && (tries == finding_->tries.end() || tries->second < kTries)) best = {host, name};
     }
   }
-  if (!best) return end_finding(false, out);
+  if (!best) return end_finding(out);
   if (!ready(hosts_.at(best->first))) return;
-  if (++finding_->tries[*best] == 1) {
+  ++finding_->tries[*best];
+  if (fetch_said_.insert(*best).second) {
     out.emplace_back(PublishCopyNote{
         "checkpoint-fetched", fmt::format("checkpoint {} is not whole here and is fetched from {}",
                                           best->second, best->first)});
@@ -414,11 +418,26 @@ void CheckpointCopies::find_newer(Effects& out) {
   finding_->task = begin(best->first, FetchCopy{0, best->first, best->second}, out);
 }
 
-// from: finding, to: none. What training goes on from is here.
-void CheckpointCopies::end_finding(bool fetched, Effects& out) {
+// from: finding, to: none. Nothing newer could be fetched.
+void CheckpointCopies::end_finding(Effects& out) {
+  TellFound found;
+  for (const auto& [place, tries] : finding_->tries) {
+    const auto host = hosts_.find(place.first);
+    if (host == hosts_.end()) {
+      found.silent.push_back(
+          fmt::format("checkpoint {} is on {}, which was lost", place.second, place.first));
+    } else if (host->second.whole.contains(place.second)) {
+      found.unfetched.push_back(fmt::format("checkpoint {} cannot be fetched from {}: {}",
+                                            place.second, place.first, host->second.trouble));
+    }
+  }
+  for (const auto& [name, host] : hosts_) {
+    if (host.place != Place::kProbing) continue;
+    found.silent.push_back(
+        fmt::format("{} does not say whether it has checkpoints: {}", name, host.trouble));
+  }
   finding_.reset();
-  may_clean_ = true;
-  out.emplace_back(TellFound{fetched});
+  out.emplace_back(std::move(found));
 }
 
 // -------------------------------------------------------------------------- views

@@ -21,8 +21,8 @@
 // Where parameter servers hold the model, each writes its part: a checkpoint is gathered from all
 // of their hosts, and whoever reads it is sent all of it.
 //
-// Nothing is removed before it is known what training goes on from: until then a host may have
-// the only copy of the newest checkpoint.
+// Nothing is removed before it is known what training goes on from, and again while a checkpoint
+// is looked for: until then a host may have the only copy of the newest one.
 //
 // A task is one connection to one host that does one thing. At most one writes on a host.
 #pragma once
@@ -103,10 +103,12 @@ struct CheckpointNeeded {
 struct NewestWanted {
   std::string newest;
 };
+// Training goes on from what the launching host has.
+struct NewestChosen {};
 struct TimePassed {};
-using Input =
-    std::variant<HostAppeared, HostVanished, HostProbed, TaskDone, TaskFailed, PartsWritten,
-                 CheckpointsListed, TrainingDone, CheckpointNeeded, NewestWanted, TimePassed>;
+using Input = std::variant<HostAppeared, HostVanished, HostProbed, TaskDone, TaskFailed,
+                           PartsWritten, CheckpointsListed, TrainingDone, CheckpointNeeded,
+                           NewestWanted, NewestChosen, TimePassed>;
 
 struct ProbeHost {  // answered by HostProbed
   TaskId task = 0;
@@ -146,8 +148,12 @@ struct TellReached {
   std::uint64_t number = 0;
   std::string error;
 };
-struct TellFound {  // `fetched`: the launching host has one more
-  bool fetched = false;
+struct TellFound {
+  bool fetched = false;  // the launching host has one more
+  // Else, a sentence for each newer one that a host has and that could not be fetched; and for each
+  // host that does not say what it has, or was lost with a newer one.
+  std::vector<std::string> unfetched = {};
+  std::vector<std::string> silent = {};
 };
 struct PublishCopyNote {
   std::string kind;
@@ -218,6 +224,7 @@ class CheckpointCopies {
   void on(const TrainingDone& e, Effects& out);
   void on(const CheckpointNeeded& e, Effects& out);
   void on(const NewestWanted& e, Effects& out);
+  void on(const NewestChosen&, Effects&) { may_clean_ = true; }
   void on(const TimePassed&, Effects&) {}
 
   void go_on(Effects& out);
@@ -225,7 +232,7 @@ class CheckpointCopies {
   void fetch_parts(Effects& out);
   void answer_needs(Effects& out);
   void find_newer(Effects& out);
-  void end_finding(bool fetched, Effects& out);
+  void end_finding(Effects& out);
   void push_copies(Effects& out);
   void clean_hosts(Effects& out);
 
@@ -262,6 +269,7 @@ class CheckpointCopies {
     std::optional<TaskId> task = {};
   };
   std::optional<Finding> finding_;
+  std::set<std::pair<std::string, std::string>> fetch_said_;  // by host, name
 };
 
 }  // namespace antdt::ctl::copies

@@ -64,8 +64,7 @@ Status check_sum(const wire::CheckpointFile& said, const wire::CheckpointFile& f
   return fail(ErrorKind::kCorrupt, "{} does not have the checksum of MANIFEST.json", said.name);
 }
 
-Result<Manifest> check_checkpoint(const std::string& directory,
-                                  const std::function<void()>& progress) {
+Result<Manifest> check_names(const std::string& directory) {
   ANTDT_TRY(const std::vector<std::string> present, names_in(directory));
   const auto expect = [&](const std::string& name) -> Status {
     if (std::ranges::binary_search(present, name)) return {};
@@ -75,6 +74,14 @@ Result<Manifest> check_checkpoint(const std::string& directory,
   ANTDT_TRY(Manifest manifest, read_checkpoint_manifest(directory));
   for (const wire::CheckpointFile& said : manifest.files) {
     ANTDT_RETURN_IF_ERROR(expect(said.name));
+  }
+  return manifest;
+}
+
+Result<Manifest> check_checkpoint(const std::string& directory,
+                                  const std::function<void()>& progress) {
+  ANTDT_TRY(Manifest manifest, check_names(directory));
+  for (const wire::CheckpointFile& said : manifest.files) {
     ANTDT_TRY(const wire::CheckpointFile found, sum_file(directory, said.name, progress));
     ANTDT_RETURN_IF_ERROR(check_sum(said, found));
   }

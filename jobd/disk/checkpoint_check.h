@@ -28,6 +28,9 @@ using Manifest = CheckpointManifest;
 // Whether the file agrees with the manifest; kCorrupt tells the difference.
 [[nodiscard]] Status check_sum(const wire::CheckpointFile& said, const wire::CheckpointFile& found);
 
+// The manifest. kCorrupt if it is malformed, or if it or a file that it names is missing.
+[[nodiscard]] Result<Manifest> check_names(const std::string& directory);
+
 // Reads every file of a checkpoint. kCorrupt says what is damaged: a file that is missing or
 // differs from MANIFEST.json, or the manifest itself. kIo for a file that is there and cannot be
 // read, which tells nothing of its content: a file server may be away. `progress` is called again

@@ -100,10 +100,14 @@ void RunCopies::reach(const std::string& host, const std::string& directory, The
   step(copies::CheckpointNeeded{number, host, name_of(directory)});
 }
 
-void RunCopies::find(const std::string& newest, std::function<void(bool)> then) {
-  if (addresses_.empty()) return then(false);
+void RunCopies::find(const std::string& newest, std::function<void(const Found&)> then) {
+  if (addresses_.empty()) return then({});
   finding_ = std::move(then);
   step(copies::NewestWanted{name_of(newest)});
+}
+
+void RunCopies::chosen() {
+  if (!addresses_.empty()) step(copies::NewestChosen{});
 }
 
 void RunCopies::remove_probes(const std::string& run_dir) {
@@ -253,7 +257,7 @@ void RunCopies::perform(const copies::TellReached& o) {
 }
 
 void RunCopies::perform(const copies::TellFound& o) {
-  if (const auto then = std::exchange(finding_, nullptr)) then(o.fetched);
+  if (const auto then = std::exchange(finding_, nullptr)) then(o);
 }
 
 void RunCopies::perform(const copies::PublishCopyNote& o) {

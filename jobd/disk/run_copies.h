@@ -61,8 +61,11 @@ class RunCopies {
   [[nodiscard]] bool can_read(const std::string& host, const std::string& directory) const;
   void reach(const std::string& host, const std::string& directory, Then then);
   // Calls `then` when no host is known to have a newer complete checkpoint than `newest` (a
-  // directory, or ""), or when fetching failed from all hosts. `fetched`: one was fetched.
-  void find(const std::string& newest, std::function<void(bool fetched)> then);
+  // directory, or ""), or when one was fetched, or fetching failed from all hosts.
+  using Found = ctl::copies::TellFound;
+  void find(const std::string& newest, std::function<void(const Found&)> then);
+  // Training goes on from what is here: other hosts may remove what is not.
+  void chosen();
 
   // Whether nothing is left that could be copied or removed now.
   [[nodiscard]] bool idle() const;
@@ -118,7 +121,7 @@ class RunCopies {
   std::map<ctl::copies::TaskId, Running> running_;
   std::map<std::uint64_t, Then> gathering_;  // by the checkpoint's number
   std::map<std::uint64_t, Then> reaching_;   // by the number of the need
-  std::function<void(bool fetched)> finding_;
+  std::function<void(const Found&)> finding_;
   std::uint64_t last_need_ = 0;
   std::shared_ptr<std::atomic<std::uint64_t>> moved_;
   std::uint64_t moved_said_ = 0;

@@ -56,10 +56,10 @@ void merge(wire::EvalPartial& sum, const wire::EvalPartial& part) {
 EvalMetrics metrics(const wire::EvalPartial& sum) {
   EvalMetrics result;
   result.records = sum.records;
-  result.named = sum.named;
   if (sum.records > 0) {
     result.log_loss = sum.loss_sum / static_cast<double>(sum.records);
     result.accuracy = static_cast<double>(sum.correct) / static_cast<double>(sum.records);
+    result.named = sum.named;
   }
   // Counts pairs of a negative and a positive sample in which the positive one has the higher
   // score.

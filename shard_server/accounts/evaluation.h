@@ -10,8 +10,8 @@
 namespace antdt::shard_server {
 
 // Checks a partial evaluation that a peer sent. The error names the fault: bins that do not rise or
-// do not exist, lists of different lengths, or named sums that cannot be. A loss that is infinite or
-// not a number is what a model that has diverged gives, and makes the mean such.
+// do not exist, lists of different lengths, or named sums that cannot be. A loss that is infinite
+// or not a number is what a model that has diverged gives, and makes the mean such.
 [[nodiscard]] Status check_partial(const wire::EvalPartial& partial);
 
 // Adds `part` (which passes check_partial) to `sum`. O(bins of both).
@@ -25,7 +25,7 @@ struct EvalMetrics {
   std::optional<double> auc;
   std::optional<double> log_loss;  // in nats per record, maybe not finite; empty without records
   std::optional<double> accuracy;
-  wire::NamedSums named;
+  wire::NamedSums named;  // empty without records
 };
 [[nodiscard]] EvalMetrics metrics(const wire::EvalPartial& sum);
 

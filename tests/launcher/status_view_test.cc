@@ -31,7 +31,7 @@ report::Status trains_with_two() {
   s.samples_per_second = 12345.4;
   s.train_loss = 0.51234;
   s.eta_seconds = 75.2;
-  s.last_eval = report::Evaluation{.records = 2000, .auc = 0.7291};
+  s.last_eval = report::Evaluation{.records = 2000, .auc = 0.7291, .sums = {{"top5", 1800}}};
   s.workers = {worker("w0", "joined"), worker("w1", "started")};
   s.workers[0].rank = 0;
   s.workers[0].pid = 11;
@@ -44,7 +44,8 @@ report::Status trains_with_two() {
 
 TEST(StatusView, ProgressIsOneLine) {
   EXPECT_EQ(progress_line(trains_with_two()),
-            "epoch 1/2  training  43%  12,345 samples/s  ETA 1m 15s  loss 0.5123  (AUC 0.7291)");
+            "epoch 1/2  training  43%  12,345 samples/s  ETA 1m 15s  loss 0.5123  (AUC 0.7291, "
+            "top5 0.9)");
 }
 
 TEST(StatusView, APauseComesFirst) {
@@ -53,7 +54,7 @@ TEST(StatusView, APauseComesFirst) {
   s.disk_trouble = "the disk of the journal is full: make room";
   s.samples_per_second = 0;
   s.eta_seconds.reset();
-  EXPECT_EQ(progress_line(s), "epoch 1/2  paused  43%  loss 0.5123  (AUC 0.7291)");
+  EXPECT_EQ(progress_line(s), "epoch 1/2  paused  43%  loss 0.5123  (AUC 0.7291, top5 0.9)");
   const std::string line = "paused: the disk of the journal is full: make room";
   EXPECT_EQ(status_table(s, {}).at(0), line);
   EXPECT_EQ(live_block(s, {}, 80).at(1), line);

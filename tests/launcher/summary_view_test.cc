@@ -27,7 +27,10 @@ report::Summary done() {
   s.wall_seconds = 12.5;
   s.samples_total = s.samples_trained = 16000;
   s.samples_per_second = 2000.4;
-  s.epochs = {{.train_loss = 0.52, .eval = report::Evaluation{.auc = 0.71, .log_loss = 0.49}},
+  s.epochs = {{.train_loss = 0.52,
+               .eval =
+                   report::Evaluation{
+                       .records = 200, .auc = 0.71, .log_loss = 0.49, .sums = {{"top5", 150}}}},
               {.train_loss = 0.48}};
   s.actions = {{.time_s = 3.2, .kind = "adjust-batch", .target = "w3", .reason = "3 times slower"}};
   s.workers = {worker("w0", 12000, {.compute = 5, .data = 1, .collective_wait = 2}),
@@ -53,7 +56,7 @@ TEST(SummaryView, ASpeedThatIsNotKnownIsNotCalledZero) {
 TEST(SummaryView, ShowsQualitySpeedTimeActionsAndAccounts) {
   const auto lines = summary_lines(done());
   EXPECT_THAT(lines, Contains("ctr-1: done in 13s, 2,000 samples/s"));
-  EXPECT_THAT(lines, Contains("    1      0.5200    0.7100    0.4900         -"));
+  EXPECT_THAT(lines, Contains("    1      0.5200    0.7100    0.4900         -  0.75"));
   EXPECT_THAT(lines, Contains("    2      0.4800         -         -         -"));
   EXPECT_THAT(lines, Contains("w0      a      12,000          2,000      6.0s    2.0s"));
   EXPECT_THAT(lines, Contains("w1      a       4,000            500      8.0s    0.0s"));

@@ -68,6 +68,26 @@ TEST(RecordCodecTest, BytesCutShortAreAnErrorWhereverTheyAreCut) {
   EXPECT_FALSE(decode_record(bytes + 'x'));
 }
 
+// Sums are behind what every release writes: a record that ends before them is whole.
+TEST(RecordCodecTest, NamedSumsAreBehindWhatEarlierReleasesWrite) {
+  ledger::FetchAnswered record = answered();
+  record.partials.resize(2);
+  const std::string older = encode_record(record);
+  record.partials[1].named = {{"hits", 3.5}};
+  const std::string bytes = encode_record(record);
+  EXPECT_TRUE(bytes.starts_with(older));
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_EQ(decode_record(std::string_view(bytes).substr(0, size)).has_value(),
+              size == older.size())
+        << size;
+  }
+  const auto decoded = decode_record(bytes);
+  ASSERT_TRUE(decoded);
+  const auto& partials = std::get<ledger::FetchAnswered>(*decoded).partials;
+  EXPECT_TRUE(partials[0].named.empty());
+  EXPECT_EQ(partials[1].named, record.partials[1].named);
+}
+
 TEST(RecordCodecTest, AKindOfANewerReleaseIsNamed) {
   const auto decoded = decode_record("\x63");
   ASSERT_FALSE(decoded);

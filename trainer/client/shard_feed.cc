@@ -48,7 +48,10 @@ void ShardFeed::commit(std::uint64_t place, std::optional<wire::EvalPartial> par
                        MonoTime now) {
   if (place_ <= sent_place_) unsent_since_ = now;
   place_ = std::max(place_, std::min(place, taken_));
-  if (partial) partials_.push_back(std::move(*partial));
+  if (!partial) return;
+  // A request has the names once, and not with each micro-batch.
+  if (!partials_.empty()) wire::add(partials_.front().named, std::exchange(partial->named, {}));
+  partials_.push_back(std::move(*partial));
 }
 
 void ShardFeed::skip(std::vector<wire::SkippedRecords> records) {

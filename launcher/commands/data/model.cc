@@ -56,7 +56,7 @@ tl::unexpected<Error> unknown_checkpoint(const std::string& checkpoints, const s
 
 Result<Chosen> open_whole(const std::string& checkpoints, const std::string& name) {
   const std::string path = checkpoints + "/" + name;
-  ANTDT_TRY(const jobd::Manifest manifest, read_checkpoint_manifest(path));
+  ANTDT_TRY(const jobd::Manifest manifest, jobd::check_names(path));
   std::vector<std::string> names;
   for (const wire::CheckpointFile& file : manifest.files) names.push_back(file.name);
   ANTDT_TRY(CheckpointFiles files, CheckpointFiles::open(path, names));

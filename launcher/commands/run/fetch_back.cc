@@ -33,8 +33,8 @@ Result<FetchedBack> fetch_back(const std::string& run_dir, const launcher::JobCo
     copies.add(context, {config.cluster.hosts[i], keys.job, keys.agents[i].z85});
   }
   for (const std::string& host : config.cluster.hosts) copies.host_up(host);
-  copies.find(newest, [&](bool fetched) {
-    back.fetched = fetched;
+  copies.find(newest, [&](const jobd::RunCopies::Found& found) {
+    back.fetched = found.fetched;
     loop.stop();
   });
   loop.run();

@@ -136,8 +136,10 @@ Status check_checkpoints(const ResumeOptions& options, const std::string& run_di
       fmt::print(stderr, "antdt: a newer checkpoint may be on a host that could not be read:{}\n",
                  lines_of(from.troubles));
     }
-    fmt::print(talk(options.json), "training goes on from {} (step {})\n",
-               from.newest.found.directory, from.newest.found.step);
+    fmt::print(
+        talk(options.json), "training goes on from {} (step {}){}\n", from.newest.found.directory,
+        from.newest.found.step,
+        from.newest.unreadable.empty() ? "" : ", if the newer one cannot be read within a minute");
     return {};
   }
   if (!from.newest.unreadable.empty()) {

@@ -12,10 +12,12 @@ from antdt import _abi
 _NAME = re.compile(r"[A-Za-z0-9_./@-]{1,64}")
 
 
-def _checked(name: str) -> str:
-    if _NAME.fullmatch(name):
-        return name
-    raise ValueError(f"a named sum is called {name!r}: a name has 1 to 64 letters, digits and _ - . / @")
+def _check_names(names: Mapping[str, float]) -> None:
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"a named sum is called {name!r}: a name has 1 to 64 letters, digits and _ - . / @")
+    if len(names) > 64:
+        raise ValueError(f"the evaluation has {len(names)} named sums: 64 at most")
 
 
 @dataclass
@@ -47,7 +49,8 @@ class Sums:
             raise TypeError(f"a metric returns adt.Sums or a dict of its fields, not "
                             f"{type(value).__name__}")
         value.loss, value.correct = float(value.loss), int(value.correct)
-        value.named = {_checked(name): float(each) for name, each in value.named.items()}
+        value.named = {name: float(each) for name, each in value.named.items()}
+        _check_names(value.named)
         if value.records < 0:
             value.records = records
         return value
@@ -98,6 +101,7 @@ class Total:
         self._correct += sums.correct
         for name, value in sums.named.items():
             self._named[name] = self._named.get(name, 0.0) + value
+        _check_names(self._named)
         used, negatives, positives = sums.bins()
         self._classes[:, used] += torch.tensor([negatives, positives], dtype=torch.int64)
 

@@ -38,7 +38,11 @@ std::string text_of(const Effect& effect) {
           [](const CancelTask& e) { return fmt::format("cancel {}", e.task); },
           [](const TellGathered& e) { return fmt::format("gathered {} [{}]", e.number, e.error); },
           [](const TellReached& e) { return fmt::format("reached {} [{}]", e.number, e.error); },
-          [](const TellFound& e) { return std::string(e.fetched ? "found, fetched" : "found"); },
+          [](const TellFound& e) {
+            return fmt::format("found{}{}{}", e.fetched ? ", fetched" : "",
+                               e.unfetched.empty() ? "" : ", " + e.unfetched.front(),
+                               e.silent.empty() ? "" : ", " + e.silent.front());
+          },
           [](const PublishCopyNote& e) { return fmt::format("note {}: {}", e.kind, e.text); }},
       effect);
 }
@@ -272,7 +276,8 @@ TEST_F(CheckpointCopiesTest, ANewerCheckpointOfAnotherHostIsFetchedBack) {
   EXPECT_THAT(
       step(HostProbed{1, false, {kFirst, kSecond}}),
       ElementsAre(HasSubstr("is not whole here"), fmt::format("2: fetch back {} from b", kSecond)));
-  EXPECT_THAT(step(TaskDone{2}), ElementsAre("found, fetched", "3: clean b, up to 0 of g0"));
+  EXPECT_THAT(step(TaskDone{2}), ElementsAre("found, fetched"));
+  EXPECT_THAT(step(NewestChosen{}), ElementsAre("3: clean b, up to 0 of g0"));
 }
 
 // The job daemon starts before it knows the content of the run's directory.
@@ -291,7 +296,9 @@ TEST_F(CheckpointCopiesTest, NoHostRemovesANewerCheckpointThatTheLaunchingHostLo
       step(NewestWanted{kFirst}),
       ElementsAre(HasSubstr("is not whole here"), fmt::format("2: fetch back {} from b", kSecond)));
   EXPECT_THAT(step(TimePassed{}), IsEmpty());
-  EXPECT_THAT(step(TaskDone{2}), ElementsAre("found, fetched", "3: clean b, up to 0 of g0"));
+  EXPECT_THAT(step(TaskDone{2}), ElementsAre("found, fetched"));
+  EXPECT_THAT(step(NewestWanted{kSecond}), ElementsAre("found")) << "it is looked for once more";
+  EXPECT_THAT(step(NewestChosen{}), ElementsAre("3: clean b, up to 0 of g0"));
   EXPECT_THAT(step(TaskDone{3}), IsEmpty());
   EXPECT_EQ(copies.copies_of(kFirst), 2U);
   EXPECT_EQ(copies.copies_of(kSecond), 2U) << "it was not removed there";
@@ -332,6 +339,33 @@ TEST_F(CheckpointCopiesTest, AFetchThatBreaksOffIsTriedAgainBeforeTrainingGoesBa
       EXPECT_THAT(next, IsEmpty());
     }
   }
+  // It is looked for again, without another word about it, and nothing was removed meanwhile.
+  EXPECT_THAT(step(NewestWanted{kFirst}),
+              ElementsAre(fmt::format("5: fetch back {} from b", kSecond)));
+}
+
+TEST_F(CheckpointCopiesTest, WhatCouldNotBeFetchedAndWhoSaysNothingIsTold) {
+  apart("b", {kSecond});
+  EXPECT_THAT(step(HostAppeared{"c"}), ElementsAre("2: probe c"));
+  task = 2;
+  step(NewestWanted{kFirst});
+  EXPECT_THAT(step(TaskFailed{2, "Stale file handle", false}),
+              ::testing::Contains(fmt::format("3: fetch back {} from b", kSecond)));
+  std::vector<std::string> said;
+  for (int n = 0; n < 3 * int{CheckpointCopies::kTries} && said.empty(); ++n) {
+    for (TaskId id = 3; id < 20; ++id) {
+      for (const std::string& text : step(TaskFailed{id, "Input/output error", false})) {
+        if (text.starts_with("found")) said.push_back(text);
+      }
+    }
+    now += CheckpointCopies::kLongestPause;
+    step(TimePassed{});
+  }
+  EXPECT_THAT(said,
+              ElementsAre(fmt::format(
+                  "found, checkpoint {} cannot be fetched from b: Input/output error, c does not "
+                  "say whether it has checkpoints: Input/output error",
+                  kSecond)));
 }
 
 TEST_F(CheckpointCopiesTest, AHostThatWasAwayIsCleanedWhenItIsBack) {
@@ -439,6 +473,8 @@ TEST(CheckpointCopiesRandom, EverybodyIsAnswered) {
           if (!finding) {
             finding = true;
             step(NewestWanted{kept.empty() ? "" : kept.back()});
+          } else if (rng() % 2 == 0) {
+            step(NewestChosen{});
           }
           break;
         default:

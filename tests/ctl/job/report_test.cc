@@ -28,7 +28,7 @@ JobReport example() {
   r.workers[1].worker.index = 1;
   r.workers[1].rank.reset();
   r.totals.once = 1600;
-  EpochReport e{0.5, 800, 1.0, EpochReport::Eval{0.75, 0.48, std::nullopt, 200}};
+  EpochReport e{0.5, 800, 1.0, EpochReport::Eval{0.75, 0.48, std::nullopt, 200, {{"hits", 150}}}};
   r.epoch_reports = {e, e};
   r.actions = {{1, 1.5, "adjust-batch", "w1", "it is slow", "applied"}};
   return r;
@@ -44,6 +44,7 @@ TEST(SummaryTest, HasTheFieldsOtherToolsCallFor) {
   }
   EXPECT_EQ(s["samples_trained"], 1600);
   EXPECT_EQ(s["epochs"][1]["eval"]["auc"], 0.75);
+  EXPECT_EQ(s["epochs"][1]["eval"]["sums"], nlohmann::json({{"hits", 150.0}}));
   EXPECT_FALSE(s["epochs"][1]["eval"].contains("accuracy")) << "what was not measured is not there";
   EXPECT_EQ(s["actions"][0]["target"], "w1");
   EXPECT_EQ(s["exit"]["code"], 0);

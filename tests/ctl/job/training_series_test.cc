@@ -7,6 +7,8 @@
 #include <cmath>
 #include <tuple>
 
+#include "core/wire/codec.h"
+
 namespace antdt::ctl {
 namespace {
 
@@ -54,6 +56,29 @@ TEST(TrainingSeries, AnEpochOfWhichNothingWasHeardHasNoLoss) {
   const auto told = series.member_done(Epoch{0}, {});
   EXPECT_EQ(told.value(), "epoch 1: trained, its loss is not known");
   EXPECT_TRUE(std::isnan(series.epochs().at(0).train_loss));
+}
+
+// The job daemon was started again.
+TEST(TrainingSeries, AnEvaluationComesBackWithTheImage) {
+  TrainingSeries series(false);
+  wire::PhaseStart start;
+  start.phase = 1;
+  start.what = wire::PhaseKind::kTrain;
+  std::ignore = series.open_phase(start, {}, 0, {});
+  std::ignore = series.member_done(Epoch{0}, {});
+  const EpochReport::Eval eval{0.75, 0.48, 0.5, 200, {{"hits", 150}, {"tokens", 4e9}}};
+  EXPECT_THAT(
+      series.evaluated(Epoch{0}, eval),
+      HasSubstr("AUC 0.7500 accuracy 0.5000 log loss 0.4800 hits 0.75 tokens 2e+07 on 200"));
+  const auto image = wire::decode<ImageEpoch>(wire::encode(series.image_of(0)));
+  ASSERT_TRUE(image) << image.error().message;
+  TrainingSeries again(false);
+  again.restore({*image}, {}, std::nullopt, 0);
+  const auto newest = again.newest_evaluation();
+  ASSERT_TRUE(newest);
+  EXPECT_EQ(newest->named, eval.named);
+  EXPECT_EQ(newest->records, 200U);
+  EXPECT_EQ(newest->accuracy, 0.5);
 }
 
 }  // namespace

@@ -1,48 +1,17 @@
 """The files of a run are damaged. Nothing wrong is trained, a message says what to do, and training
 goes on from the last complete checkpoint."""
 
-import json
 import re
-import subprocess
 import unittest
 
-import shared  # noqa: F401 (finds what follows)
+import broken_off
 import tally
-from harness import ANTDT, await_true, needs_trainer
-
-RECORDS = 30000
-EXTRA = '[checkpoint]\nevery = "500ms"\nkeep = 3\n'
+from broken_off import RECORDS
+from harness import needs_trainer
 
 
 @needs_trainer
-class Damage(tally.TallyTest):
-    def broken_off(self):
-        """The directory of a run whose processes were all killed, with three checkpoints
-        and more trained after the last of them."""
-        job = self.write("job.toml", tally.job(workers=3, records=RECORDS, delay="10ms",
-                                               extra=EXTRA))
-        process, run_dir = self.start_job(job)
-        self.await_training(run_dir)
-        await_true(lambda: len(self.checkpoints(run_dir)) == 3, 60, "three checkpoints")
-        self.kill_all()
-        process.communicate(timeout=30)
-        return run_dir
-
-    @staticmethod
-    def checkpoints(run_dir):
-        """The checkpoints, from the oldest to the newest."""
-        return sorted((run_dir / "checkpoints").glob("s*/MANIFEST.json"),
-                      key=lambda p: tally.order_of(p.parent))
-
-    def events(self, run_dir, kind):
-        lines = (run_dir / "events.jsonl").read_text().splitlines()
-        return [e["text"] for e in map(json.loads, lines) if e["kind"] == kind]
-
-    def resume(self, run_dir, *args):
-        done = self.antdt("run", "--resume", run_dir, *args)
-        self.assertEqual(done.returncode, 0, self.why(done.stdout, done.stderr, run_dir))
-        return done, json.loads((run_dir / "summary.json").read_text())
-
+class Damage(broken_off.BrokenOff):
     @staticmethod
     def overwrite(path, begin, count):
         with open(path, "r+b") as file:
@@ -110,112 +79,6 @@ class Damage(tally.TallyTest):
         self.assertEqual(len(said), 2)
         self.assertTrue(any(str(newest) in text for text in said), said)
         self.assertIn(str(oldest), self.events(run_dir, "restored")[-1])
-        self.assert_exact(summary, run_dir, RECORDS, 2)
-        self.assert_nothing_left()
-
-    def test_a_job_that_cannot_list_its_checkpoints_waits_until_it_can(self):
-        job = self.write("job.toml", tally.job(workers=2, records=RECORDS, delay="10ms", extra=EXTRA))
-        process, run_dir = self.start_job(job)
-        self.await_training(run_dir)
-        await_true(lambda: self.checkpoints(run_dir), 60, "a checkpoint")
-        folder, away = run_dir / "checkpoints", run_dir / "away"
-        folder.rename(away)
-        folder.write_text("no folder")
-        for worker in self.await_answer(run_dir)["workers"]:
-            self.kill(worker["pid"])
-        await_true(lambda: self.events(run_dir, "checkpoint-unknown"), 60, "a word about it")
-        [said] = self.events(run_dir, "checkpoint-unknown")
-        self.assertRegex(said, "checkpoints cannot be listed: .*the job waits until")
-        self.assertEqual(self.events(run_dir, "restored"), [])
-        folder.unlink()
-        away.rename(folder)
-        summary = self.finish(process, run_dir)
-        [restored] = self.events(run_dir, "restored")
-        self.assertIn(f"from {folder}/s", restored)
-        self.assert_exact(summary, run_dir, RECORDS, 2)
-        self.assert_nothing_left()
-
-    @staticmethod
-    def hidden(path):
-        """Puts a directory in the file's place, which is there and cannot be read; returns what puts
-        the file back."""
-        away = path.with_suffix(".away")
-        path.rename(away)
-        path.mkdir()
-
-        def put_back():
-            path.rmdir()
-            away.rename(path)
-        return put_back
-
-    def test_a_job_none_of_whose_checkpoints_can_be_read_waits_until_one_can(self):
-        run_dir = self.broken_off()
-        process = subprocess.Popen(
-            [ANTDT, "run", "--resume", str(run_dir), "--set", "checkpoint.every=1h"], env=self.env,
-            cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(lambda: (process.poll() is None and process.kill(), process.communicate()))
-        status = self.await_training(run_dir)
-        kept = [path.parent for path in self.checkpoints(run_dir)]
-        put_back = [self.hidden(path / "tally.f32") for path in kept]
-        restored = len(self.events(run_dir, "restored"))
-        for worker in status["workers"]:
-            self.kill(worker["pid"])
-        await_true(lambda: self.events(run_dir, "checkpoint-unknown"), 60, "a word about it")
-        [said] = self.events(run_dir, "checkpoint-unknown")
-        self.assertRegex(said, f"checkpoint {kept[-1]} cannot be read: tally.f32 .*"
-                               "the job waits until .*If it is lost, remove it")
-        self.assertEqual(len(self.events(run_dir, "restored")), restored)
-        put_back[-1]()
-        summary = self.finish(process, run_dir)
-        self.assertIn(f"from {kept[-1]} ", self.events(run_dir, "restored")[-1])
-        self.assertEqual(self.events(run_dir, "checkpoint-damaged"), [])
-        self.assert_exact(summary, run_dir, RECORDS, 2)
-        self.assert_nothing_left()
-
-    def test_a_checkpoint_that_cannot_be_read_is_waited_for_and_then_an_older_one_goes_on(self):
-        run_dir = self.broken_off()
-        _, middle, newest = (p.parent for p in self.checkpoints(run_dir))
-        self.hidden(newest / "tally.f32")
-        done, summary = self.resume(run_dir)
-        self.assertIn(f"checkpoint {newest} cannot be read: tally.f32", done.stderr)
-        [waits] = self.events(run_dir, "checkpoint-unknown")
-        self.assertIn(f"The job waits a minute for it, and then goes on from {middle}", waits)
-        [passed] = self.events(run_dir, "checkpoint-damaged")
-        self.assertRegex(passed, f"{newest} cannot be read: .*After a minute training goes on from "
-                                 f"{middle} ")
-        self.assertIn(str(middle), self.events(run_dir, "restored")[-1])
-        self.assert_exact(summary, run_dir, RECORDS, 2)
-        self.assert_nothing_left()
-
-    def test_a_run_of_which_no_checkpoint_can_be_read_is_not_begun_anew(self):
-        run_dir = self.broken_off()
-        oldest, *others = self.checkpoints(run_dir)
-        for path in others:
-            (path.parent / "tally.f32").unlink()
-        put_back = self.hidden(oldest)
-        refused = self.antdt("run", "--resume", run_dir)
-        self.assertNotEqual(refused.returncode, 0)
-        self.assertIn("tally.f32 is missing", refused.stderr)
-        self.assertIn("mend that, and resume it again", refused.stderr)
-        put_back()
-        done, summary = self.resume(run_dir)
-        self.assertIn("training goes on from", done.stdout)
-        self.assert_exact(summary, run_dir, RECORDS, 2)
-        self.assert_nothing_left()
-
-    def test_a_run_whose_checkpoints_cannot_be_listed_is_not_begun_anew(self):
-        run_dir = self.broken_off()
-        folder, away = run_dir / "checkpoints", run_dir / "away"
-        folder.rename(away)
-        folder.write_text("no folder")
-        refused = self.antdt("run", "--resume", run_dir)
-        self.assertNotEqual(refused.returncode, 0)
-        self.assertIn("checkpoints cannot be listed", refused.stderr)
-        self.assertIn("mend that, and resume it again", refused.stderr)
-        folder.unlink()
-        away.rename(folder)
-        done, summary = self.resume(run_dir)
-        self.assertIn("training goes on from", done.stdout)
         self.assert_exact(summary, run_dir, RECORDS, 2)
         self.assert_nothing_left()
 

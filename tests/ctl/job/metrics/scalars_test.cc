@@ -79,10 +79,12 @@ TEST_F(ScalarsTest, AnEpochIsToldAtItsEndAndItsEvaluationWhenItIsThere) {
   EXPECT_THAT(see(), IsEmpty());
   report_.epoch_reports[0].eval = EpochReport::Eval{};
   report_.epoch_reports[0].eval->auc = 0.75;
+  report_.epoch_reports[0].eval->records = 200;
+  report_.epoch_reports[0].eval->named = {{"top5", 150}};
   points = see();
   ASSERT_EQ(points.size(), 1U);
   EXPECT_EQ(points[0].step, 1);
-  EXPECT_THAT(points[0].values, ElementsAre(Pair("eval/auc", 0.75)));
+  EXPECT_THAT(points[0].values, ElementsAre(Pair("eval/auc", 0.75), Pair("sums/top5", 0.75)));
   EXPECT_THAT(see(), IsEmpty());
 }
 

@@ -1,0 +1,125 @@
+"""Checkpoints cannot be listed or read for a while, as when a file server is away. They are not taken
+for damaged: the job waits for them, and does not begin anew."""
+
+import subprocess
+import unittest
+
+import broken_off
+import tally
+from broken_off import EXTRA, RECORDS
+from harness import ANTDT, await_true, needs_trainer
+
+
+@needs_trainer
+class Unreadable(broken_off.BrokenOff):
+    def test_a_job_that_cannot_list_its_checkpoints_waits_until_it_can(self):
+        job = self.write("job.toml", tally.job(workers=2, records=RECORDS, delay="10ms", extra=EXTRA))
+        process, run_dir = self.start_job(job)
+        self.await_training(run_dir)
+        await_true(lambda: self.checkpoints(run_dir), 60, "a checkpoint")
+        folder, away = run_dir / "checkpoints", run_dir / "away"
+        folder.rename(away)
+        folder.write_text("no folder")
+        for worker in self.await_answer(run_dir)["workers"]:
+            self.kill(worker["pid"])
+        await_true(lambda: self.events(run_dir, "checkpoint-unknown"), 60, "a word about it")
+        [said] = self.events(run_dir, "checkpoint-unknown")
+        self.assertRegex(said, "checkpoints cannot be listed: .*The job waits until")
+        self.assertEqual(self.events(run_dir, "restored"), [])
+        folder.unlink()
+        away.rename(folder)
+        summary = self.finish(process, run_dir)
+        [restored] = self.events(run_dir, "restored")
+        self.assertIn(f"from {folder}/s", restored)
+        self.assert_exact(summary, run_dir, RECORDS, 2)
+        self.assert_nothing_left()
+
+    @staticmethod
+    def hidden(path):
+        """Puts a directory in the file's place, which is there and cannot be read; returns what puts
+        the file back."""
+        away = path.with_suffix(".away")
+        path.rename(away)
+        path.mkdir()
+
+        def put_back():
+            path.rmdir()
+            away.rename(path)
+        return put_back
+
+    def test_a_job_none_of_whose_checkpoints_can_be_read_waits_until_one_can(self):
+        run_dir = self.broken_off()
+        process = subprocess.Popen(
+            [ANTDT, "run", "--resume", str(run_dir), "--set", "checkpoint.every=1h"], env=self.env,
+            cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (process.poll() is None and process.kill(), process.communicate()))
+        status = self.await_training(run_dir)
+        kept = [path.parent for path in self.checkpoints(run_dir)]
+        put_back = [self.hidden(path / "tally.f32") for path in kept]
+        restored = len(self.events(run_dir, "restored"))
+        for worker in status["workers"]:
+            self.kill(worker["pid"])
+        await_true(lambda: self.events(run_dir, "checkpoint-unknown"), 60, "a word about it")
+        [said] = self.events(run_dir, "checkpoint-unknown")
+        self.assertRegex(said, f"checkpoint {kept[-1]} cannot be read: tally.f32 .*"
+                               "The job waits until .*If one is lost, remove it")
+        self.assertEqual(len(self.events(run_dir, "restored")), restored)
+        put_back[-1]()
+        summary = self.finish(process, run_dir)
+        self.assertIn(f"from {kept[-1]} ", self.events(run_dir, "restored")[-1])
+        self.assertEqual(self.events(run_dir, "checkpoint-damaged"), [])
+        self.assert_exact(summary, run_dir, RECORDS, 2)
+        self.assert_nothing_left()
+
+    def test_a_checkpoint_that_cannot_be_read_is_waited_for_and_then_an_older_one_goes_on(self):
+        run_dir = self.broken_off()
+        _, middle, newest = (p.parent for p in self.checkpoints(run_dir))
+        self.hidden(newest / "tally.f32")
+        done, summary = self.resume(run_dir)
+        self.assertIn(f"checkpoint {newest} cannot be read: tally.f32", done.stderr)
+        self.assertIn(f"training goes on from {middle} ", done.stdout)
+        self.assertIn("if the newer one cannot be read within a minute", done.stdout)
+        waits, passed = self.events(run_dir, "checkpoint-unknown")
+        self.assertIn(f"The job waits a minute for it; then training goes on from {middle}", waits)
+        self.assertRegex(passed, f"{newest} cannot be read: .*After a minute training goes on from "
+                                 f"{middle} ")
+        self.assertEqual(self.events(run_dir, "checkpoint-damaged"), [])
+        self.assertIn(str(middle), self.events(run_dir, "restored")[-1])
+        self.assert_exact(summary, run_dir, RECORDS, 2)
+        self.assert_nothing_left()
+
+    def test_a_run_of_which_no_checkpoint_can_be_read_is_not_begun_anew(self):
+        run_dir = self.broken_off()
+        oldest, *others = self.checkpoints(run_dir)
+        for path in others:
+            (path.parent / "tally.f32").unlink()
+        put_back = self.hidden(oldest)
+        refused = self.antdt("run", "--resume", run_dir)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("tally.f32 is missing", refused.stderr)
+        self.assertIn("mend that, and resume it again", refused.stderr)
+        put_back()
+        done, summary = self.resume(run_dir)
+        self.assertIn("training goes on from", done.stdout)
+        self.assert_exact(summary, run_dir, RECORDS, 2)
+        self.assert_nothing_left()
+
+    def test_a_run_whose_checkpoints_cannot_be_listed_is_not_begun_anew(self):
+        run_dir = self.broken_off()
+        folder, away = run_dir / "checkpoints", run_dir / "away"
+        folder.rename(away)
+        folder.write_text("no folder")
+        refused = self.antdt("run", "--resume", run_dir)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("checkpoints cannot be listed", refused.stderr)
+        self.assertIn("mend that, and resume it again", refused.stderr)
+        folder.unlink()
+        away.rename(folder)
+        done, summary = self.resume(run_dir)
+        self.assertIn("training goes on from", done.stdout)
+        self.assert_exact(summary, run_dir, RECORDS, 2)
+        self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -70,6 +70,7 @@ TEST(ResumeSettings, SettingsThatTheJournalAndCheckpointsDependOnAreRefusedWithT
   EXPECT_THAT(refusal("job.epochs=9"), HasSubstr("the journal goes by them"));
   EXPECT_THAT(refusal("trainer.model=dlrm"), HasSubstr("model, optimizer and sync"));
   EXPECT_THAT(refusal("roles.worker.count=9"), HasSubstr("antdt resize"));
+  EXPECT_THAT(refusal("cluster.store_prefix=/antdt/bob/"), HasSubstr("the journal"));
   EXPECT_THAT(refusal("schema=1"), HasSubstr("cannot change"));
 }
 
@@ -93,7 +94,10 @@ TEST(ResumeSettings, EveryKeyOfAJobFileMayChangeOrHasAReason) {
     const bool changes = in_section || key.path.find(".resources.") != key.path.npos ||
                          key.path.starts_with("trainer.gaia.") || key.path == "trainer.lr" ||
                          key.path == "trainer.collective";
-    if (key.path == "checkpoint.dir" || key.path == "cluster.store") continue;
+    if (key.path == "checkpoint.dir" || key.path == "cluster.store" ||
+        key.path == "cluster.store_prefix") {
+      continue;
+    }
     EXPECT_EQ(why_fixed(key.path).empty(), changes) << key.path;
   }
 }

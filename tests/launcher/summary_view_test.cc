@@ -57,7 +57,7 @@ TEST(SummaryView, ShowsQualitySpeedTimeActionsAndAccounts) {
   const auto lines = summary_lines(done());
   EXPECT_THAT(lines, Contains("ctr-1: done in 13s, 2,000 samples/s"));
   EXPECT_THAT(lines, Contains("    1      0.5200    0.7100    0.4900         -  0.75"));
-  EXPECT_THAT(lines, Contains("    2      0.4800         -         -         -"));
+  EXPECT_THAT(lines, Contains("    2      0.4800         -         -         -     -"));
   EXPECT_THAT(lines, Contains("w0      a      12,000          2,000      6.0s    2.0s"));
   EXPECT_THAT(lines, Contains("w1      a       4,000            500      8.0s    0.0s"));
   EXPECT_THAT(lines,

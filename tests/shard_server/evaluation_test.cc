@@ -95,6 +95,8 @@ TEST(EvaluationTest, NamedSumsAreAddedByName) {
   merge(sum, part);
   const wire::NamedSums expected = {{"a", 1}, {"b", 2.5}, {"c", -3}};
   EXPECT_EQ(sum.named, expected);
+  EXPECT_TRUE(metrics(sum).named.empty()) << "of no records";
+  sum.records = 4;
   EXPECT_EQ(metrics(sum).named, expected);
 }
 

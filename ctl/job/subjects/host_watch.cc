@@ -40,6 +40,10 @@ void HostWatch::on(const HostListed& e, Work& work) {
         w != nullptr && parts_.lifecycle.is_current(member) && w->place.host == welcome.host.host;
     if (!current) {
       work.say(lifecycle::StopWorker{member, welcome.host.host, Duration::zero()});
+    } else if (p.pid != 0) {
+      // The report of its start may have been for a job daemon that has ended since, and one that
+      // has joined is not asked to start again.
+      work.then(lifecycle::WorkerStarted{member, p.pid});
     }
   }
   for (const WorkerProcess& w : parts_.lifecycle.workers()) {

@@ -282,6 +282,20 @@ TEST_F(JobMachineTest, AProcessReplacedWhileItsHostWasAwayIsEndedWhenTheHostCome
   EXPECT_EQ(stops[0].member, w(0, 1));
 }
 
+// The report of its start was for a job daemon that died.
+TEST_F(JobMachineTest, AProcessOfWhichOnlyItsHostsListTellsHasItsPid) {
+  host("a");
+  feed(lifecycle::WorkersPlaced{{{w(0).worker, "a", 0}}});
+  settle({w(0)});
+  const auto pid = [&] { return machine->lifecycle().find(w(0).worker)->pid; };
+  EXPECT_EQ(pid(), 0U);
+  host("a", {{w(0).worker, Attempt{1}, 0}});
+  EXPECT_EQ(pid(), 0U) << "the agent has not heard of it yet";
+  host("a", {{w(0).worker, Attempt{1}, 9}});
+  EXPECT_EQ(pid(), 9U);
+  EXPECT_EQ(machine->lifecycle().find(w(0).worker)->state, WorkerProcess::kJoined);
+}
+
 TEST_F(JobMachineTest, MoreWorkersThanTheGlobalBatchCanBeSpreadOverAreRefused) {
   place(1);
   settle({w(0)});

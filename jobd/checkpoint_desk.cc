@@ -91,19 +91,19 @@ void CheckpointDesk::look() {
         say_once("checkpoint-damaged", problem);
       }
       copies_->find((*looked)->found.directory, [this, looked](const RunCopies::Found& elsewhere) {
-        elsewhere.fetched ? read_newest() : choose(**looked, elsewhere);
+        elsewhere.fetched ? read_newest(elsewhere) : choose(**looked, elsewhere);
       });
     };
   });
 }
 
-void CheckpointDesk::read_newest() {
-  shell_.disks.checkpoints().run("reading a checkpoint", [this, store = store_] {
+void CheckpointDesk::read_newest(const RunCopies::Found& elsewhere) {
+  shell_.disks.checkpoints().run("reading a checkpoint", [this, elsewhere, store = store_] {
     const auto looked = std::make_shared<const Result<CheckpointStore::Newest>>(store.newest());
-    return [this, looked, kept = store.list()] {
+    return [this, elsewhere, looked, kept = store.list()] {
       if (!*looked) return look_again(looked->error().message, kUntilRead);
       tell_kept(kept);
-      choose(**looked, {});
+      choose(**looked, elsewhere);
     };
   });
 }

@@ -58,13 +58,13 @@ class CheckpointDesk {
   using StoreOrder = std::shared_ptr<const ctl::job::StoreCheckpoint>;
   void keep(const StoreOrder& order);
   void look();
-  void read_newest();
+  void read_newest(const RunCopies::Found& elsewhere);
   void say_once(const std::string& kind, const std::string& text);
   // `until`: for how long the job waits, in words.
   void look_again(const std::string& why, std::string_view until);
   void tell_kept(const Result<std::vector<std::string>>& names, const std::string& stored = {},
                  const std::string& written = {});
-  // `elsewhere`: what was not fetched.
+  // `elsewhere`: what could not be fetched.
   void choose(const CheckpointStore::Newest& newest, const RunCopies::Found& elsewhere);
   [[nodiscard]] bool minute_is_over();
   void begin_from(const ctl::job::CheckpointFound& found);

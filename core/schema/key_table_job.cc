@@ -43,8 +43,8 @@ const std::vector<Key>& job() {
       {"cluster.store_password_file", kFile, "\"\"",
        "file whose first line is the password of cluster.store_user"},
       {"cluster.store_prefix", kText, "\"/antdt/\"",
-       "what all keys of the job in etcd begin with; by \"/antdt/alice/\" and a role that has no "
-       "other keys a user is apart from the others"},
+       "what all keys of the job in etcd begin with; users are kept apart by a prefix for each, as "
+       "\"/antdt/alice/\", and roles of etcd for one of them each"},
       {"cluster.store_lease",
        kMilliseconds,
        "\"4s\"",

@@ -89,8 +89,7 @@ void CheckpointCopies::on(const TaskDone& e, Effects& out) {
     if (!is_kept(back->name)) kept_.push_back(back->name);
     std::ranges::sort(kept_, {}, order_of);
     fetch_said_.clear();
-    finding_.reset();
-    out.emplace_back(TellFound{true});
+    end_finding(back->name, out);
   }
 }
 
@@ -114,7 +113,9 @@ void CheckpointCopies::on(const TaskFailed& e, Effects& out) {
     gathering_->waiting.push_back(fetch->part);
   } else if (const auto* back = std::get_if<FetchCopy>(&task.what); back && finding_) {
     finding_->task.reset();
-    if (e.gone) host.whole.erase(back->name);
+    Finding::Tried& tried = finding_->tries[{back->host, back->name}];
+    tried.gone = e.gone;
+    tried.error = e.error;
   }
 }
 
@@ -258,7 +259,7 @@ void CheckpointCopies::on(const CheckpointsListed& e, Effects& out) {
   kept_ = e.names;
   knows_kept_ = true;
   if (!e.stored.empty()) {
-    may_clean_ = true;
+    if (cleaning_ == Cleaning::kNotYet) cleaning_ = Cleaning::kMay;
     unfinished_[e.stored] = e.unfinished;
     wrote_[e.stored] = std::exchange(writers_, {});
     stored_ = age_of(e.unfinished).value_or(Age{});
@@ -277,7 +278,7 @@ void CheckpointCopies::on(const CheckpointsListed& e, Effects& out) {
 void CheckpointCopies::on(const TrainingDone& e, Effects& out) {
   constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
   stored_ = {kAny, kAny};
-  may_clean_ = true;
+  cleaning_ = Cleaning::kMay;
   on(CheckpointsListed{e.names}, out);
 }
 
@@ -337,7 +338,7 @@ void CheckpointCopies::push_copies(Effects& out) {
 }
 
 void CheckpointCopies::clean_hosts(Effects& out) {
-  if (kept_.empty() || !may_clean_ || finding_) return;
+  if (kept_.empty() || cleaning_ != Cleaning::kMay) return;
   for (auto& [name, host] : hosts_) {
     if (host.clean || !free_to_write(host) || is_needed_on(name)) continue;
     host.clean = true;
@@ -389,7 +390,7 @@ void CheckpointCopies::answer_needs(Effects& out) {
 void CheckpointCopies::on(const NewestWanted& e, Effects& out) {
   if (finding_ && finding_->task) drop_task(*finding_->task, out);
   finding_ = Finding{e.newest, {}, {}};
-  may_clean_ = false;
+  cleaning_ = Cleaning::kChoosing;
 }
 
 // The newest that some host has whole and this one has not, until its host does not have it or
@@ -403,13 +404,15 @@ void CheckpointCopies::find_newer(Effects& out) {
       const auto order = order_of(name);
       const bool newer = order && state.place == Place::kApart && (!here || *order > *here) &&
                          (!best || *order > *order_of(best->second));
-      const auto tries = finding_->tries.find({host, name});
-      if (newer && (tries == finding_->tries.end() || tries->second < kTries)) best = {host, name};
+      const auto tried = finding_->tries.find({host, name});
+      const bool over =
+          tried != finding_->tries.end() && (tried->second.gone || tried->second.times == kTries);
+      if (newer && !over) best = {host, name};
     }
   }
-  if (!best) return end_finding(out);
+  if (!best) return end_finding("", out);
   if (!ready(hosts_.at(best->first))) return;
-  ++finding_->tries[*best];
+  ++finding_->tries[*best].times;
   if (fetch_said_.insert(*best).second) {
     out.emplace_back(PublishCopyNote{
         "checkpoint-fetched", fmt::format("checkpoint {} is not whole here and is fetched from {}",
@@ -418,17 +421,18 @@ void CheckpointCopies::find_newer(Effects& out) {
   finding_->task = begin(best->first, FetchCopy{0, best->first, best->second}, out);
 }
 
-// from: finding, to: none. Nothing newer could be fetched.
-void CheckpointCopies::end_finding(Effects& out) {
+// from: finding, to: none. `fetched`: the name; "": nothing newer could be fetched.
+void CheckpointCopies::end_finding(const std::string& fetched, Effects& out) {
   TellFound found;
-  for (const auto& [place, tries] : finding_->tries) {
-    const auto host = hosts_.find(place.first);
-    if (host == hosts_.end()) {
-      found.silent.push_back(
-          fmt::format("checkpoint {} is on {}, which was lost", place.second, place.first));
-    } else if (host->second.whole.contains(place.second)) {
-      found.unfetched.push_back(fmt::format("checkpoint {} cannot be fetched from {}: {}",
-                                            place.second, place.first, host->second.trouble));
+  found.fetched = !fetched.empty();
+  for (const auto& [place, tried] : finding_->tries) {
+    const auto& [host, name] = place;
+    if (tried.gone || (found.fetched && order_of(name) <= order_of(fetched))) continue;
+    if (!hosts_.contains(host)) {
+      found.silent.push_back(fmt::format("checkpoint {} is on {}, which was lost", name, host));
+    } else {
+      found.unfetched.push_back(
+          fmt::format("checkpoint {} cannot be fetched from {}: {}", name, host, tried.error));
     }
   }
   for (const auto& [name, host] : hosts_) {

@@ -150,7 +150,7 @@ struct TellReached {
 };
 struct TellFound {
   bool fetched = false;  // the launching host has one more
-  // Else, a sentence for each newer one that a host has and that could not be fetched; and for each
+  // A sentence for each still newer one that a host has and that could not be fetched; and for each
   // host that does not say what it has, or was lost with a newer one.
   std::vector<std::string> unfetched = {};
   std::vector<std::string> silent = {};
@@ -179,6 +179,7 @@ class CheckpointCopies {
   // Whether some host has a run directory of its own.
   [[nodiscard]] bool any_apart() const;
   [[nodiscard]] bool shares(const std::string& host) const;
+  [[nodiscard]] bool knows(const std::string& host) const { return hosts_.contains(host); }
   // Nothing is under way, or waits for a pause to be over, that is still wanted.
   [[nodiscard]] bool idle() const;
   // How many hosts have it, the launching one with them.
@@ -224,7 +225,7 @@ class CheckpointCopies {
   void on(const TrainingDone& e, Effects& out);
   void on(const CheckpointNeeded& e, Effects& out);
   void on(const NewestWanted& e, Effects& out);
-  void on(const NewestChosen&, Effects&) { may_clean_ = true; }
+  void on(const NewestChosen&, Effects&) { cleaning_ = Cleaning::kMay; }
   void on(const TimePassed&, Effects&) {}
 
   void go_on(Effects& out);
@@ -232,7 +233,7 @@ class CheckpointCopies {
   void fetch_parts(Effects& out);
   void answer_needs(Effects& out);
   void find_newer(Effects& out);
-  void end_finding(Effects& out);
+  void end_finding(const std::string& fetched, Effects& out);
   void push_copies(Effects& out);
   void clean_hosts(Effects& out);
 
@@ -258,14 +259,22 @@ class CheckpointCopies {
   std::set<std::string> writers_;  // of what was gathered last
   std::vector<CheckpointNeeded> needs_;
   bool knows_kept_ = false;
-  bool may_clean_ = false;                              // it is known what training goes on from
+  // Whether it is known what training goes on from; while it is being chosen a checkpoint that was
+  // stored late does not tell.
+  enum class Cleaning { kNotYet, kChoosing, kMay };
+  Cleaning cleaning_ = Cleaning::kNotYet;
   std::vector<std::string> kept_;                       // here, the newest last
   std::map<std::string, std::string> unfinished_;       // what it was before, of those kept
   std::map<std::string, std::set<std::string>> wrote_;  // hosts with files of it, likewise
   Age stored_;                                          // of what was stored last
   struct Finding {
-    std::string newest;                                                       // here
-    std::map<std::pair<std::string, std::string>, std::uint32_t> tries = {};  // by host, name
+    struct Tried {
+      std::uint32_t times = 0;
+      bool gone = false;  // it is not there, or damaged there
+      std::string error = {};
+    };
+    std::string newest;                                               // here
+    std::map<std::pair<std::string, std::string>, Tried> tries = {};  // by host, name
     std::optional<TaskId> task = {};
   };
   std::optional<Finding> finding_;

@@ -137,6 +137,7 @@ Status HostFiles::fetch(const std::string& path_there, const std::string& path_h
   ANTDT_TRY(const OwnedFd file, open_here(path_here, O_RDWR | O_CREAT));
   RunningSum sum;
   ANTDT_RETURN_IF_ERROR(sum.add_file(file.get(), said.bytes));  // left by an earlier try
+  const bool whole = sum.bytes() == 0;  // fetched in one piece, and not the rest of an earlier try
   std::uint64_t asked = sum.bytes();
   std::deque<std::uint64_t> under_way;
   while (sum.bytes() < said.bytes) {
@@ -164,6 +165,10 @@ Status HostFiles::fetch(const std::string& path_there, const std::string& path_h
                      sum.bytes() == said.bytes && sum.hex() == said.xxh3;
   if (!right) {
     ::unlink(path_here.c_str());
+    if (whole && sum.bytes() == said.bytes && sum.hex() != said.xxh3) {
+      return fail(ErrorKind::kCorrupt, "{} is damaged on {}: it has another checksum", path_there,
+                  endpoint_);
+    }
     return fail(ErrorKind::kIo, "{} from {} arrived with another checksum: it is fetched again",
                 path_there, endpoint_);
   }

@@ -256,8 +256,13 @@ void RunCopies::perform(const copies::TellReached& o) {
   if (!asked.empty()) asked.mapped()(o.error);
 }
 
+// A host that is not there may have a checkpoint, too.
 void RunCopies::perform(const copies::TellFound& o) {
-  if (const auto then = std::exchange(finding_, nullptr)) then(o);
+  copies::TellFound found = o;
+  for (const auto& [endpoint, address] : addresses_) {
+    if (!machine_.knows(endpoint)) found.silent.push_back(endpoint + " is not there");
+  }
+  if (const auto then = std::exchange(finding_, nullptr)) then(found);
 }
 
 void RunCopies::perform(const copies::PublishCopyNote& o) {

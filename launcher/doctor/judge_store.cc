@@ -27,7 +27,7 @@ void judge_member(const StoreFacts& member, bool any_answers, Findings& findings
     finding.advice = fmt::format(
         "etcdctl --endpoints={} endpoint health says more; see that it "
         "runs, and the firewalls, and compare cluster.store_ca, "
-        "store_cert and store_user",
+        "store_cert, store_user and store_prefix",
         member.member);
   } else if (member.answer_us > kSlowStoreUs) {
     finding.level = Level::kWarning;

@@ -84,7 +84,13 @@ void add_past(const JobReport& r, const PastCounts& past, const DaemonCounts& da
   for (const BudgetReport& b : r.budgets) left.add(b.left, {{"class", b.cls}});
   Family& events = out.counter("antdt_job_events_total",
                                "Events in events.jsonl, by kind, since the daemon was started.");
-  for (const auto& [kind, count] : daemon.events) events.add(number(count), {{"kind", kind}});
+  // A rule sees that a counter grows only if it was there before.
+  std::map<std::string, std::uint64_t> counts = daemon.events;
+  for (const char* of_a_rule :
+       {"checkpoint-failed", "checkpoint-damaged", "checkpoint-unknown", "copy-failed"}) {
+    counts.emplace(of_a_rule, 0);
+  }
+  for (const auto& [kind, count] : counts) events.add(number(count), {{"kind", kind}});
 }
 
 void add_hosts(const JobReport& r, Families& out) {

@@ -35,6 +35,7 @@ Result<FetchedBack> fetch_back(const std::string& run_dir, const launcher::JobCo
   for (const std::string& host : config.cluster.hosts) copies.host_up(host);
   copies.find(newest, [&](const jobd::RunCopies::Found& found) {
     back.fetched = found.fetched;
+    back.unfetched = found.unfetched;
     loop.stop();
   });
   loop.run();

@@ -14,6 +14,8 @@ namespace antdt::cli {
 struct FetchedBack {
   bool fetched = false;               // this host now has a newer one
   std::vector<std::string> troubles;  // one sentence for each host that could not be asked or read
+  std::vector<std::string> unfetched =
+      {};  // one for each still newer one that could not be fetched
 };
 
 // Asks every host of the cluster, and fetches the newest complete checkpoint that is newer than

@@ -114,7 +114,11 @@ Result<GoesOnFrom> newest_of_all(const ResumeOptions& options, const std::string
   if (back.fetched) {
     ANTDT_TRY(found.newest, store.newest());
   }
-  if (found.newest.none() || (damaged && !back.fetched)) found.troubles = std::move(back.troubles);
+  if (found.newest.none() || (damaged && !back.fetched)) {
+    found.troubles = std::move(back.troubles);
+  } else {
+    found.troubles = std::move(back.unfetched);
+  }
   return found;
 }
 
@@ -136,10 +140,11 @@ Status check_checkpoints(const ResumeOptions& options, const std::string& run_di
       fmt::print(stderr, "antdt: a newer checkpoint may be on a host that could not be read:{}\n",
                  lines_of(from.troubles));
     }
-    fmt::print(
-        talk(options.json), "training goes on from {} (step {}){}\n", from.newest.found.directory,
-        from.newest.found.step,
-        from.newest.unreadable.empty() ? "" : ", if the newer one cannot be read within a minute");
+    fmt::print(talk(options.json), "training goes on from {} (step {}){}\n",
+               from.newest.found.directory, from.newest.found.step,
+               from.newest.unreadable.empty() && from.troubles.empty()
+                   ? ""
+                   : ", if the newer one cannot be read within a minute");
     return {};
   }
   if (!from.newest.unreadable.empty()) {

@@ -368,6 +368,24 @@ TEST_F(CheckpointCopiesTest, WhatCouldNotBeFetchedAndWhoSaysNothingIsTold) {
                   kSecond)));
 }
 
+TEST_F(CheckpointCopiesTest, AnOlderOneThatIsFetchedDoesNotHideTheNewerThatCannotBe) {
+  apart("b", {kFirst, kSecond});
+  step(NewestWanted{""});
+  for (TaskId fetch = 2; fetch < 2 + CheckpointCopies::kTries; ++fetch) {
+    step(TaskFailed{fetch, "Stale file handle", false});
+    now += CheckpointCopies::kLongestPause;
+    if (fetch + 1 < 2 + CheckpointCopies::kTries) step(TimePassed{});
+  }
+  EXPECT_THAT(step(TimePassed{}),
+              ::testing::Contains(fmt::format("5: fetch back {} from b", kFirst)));
+  EXPECT_THAT(
+      step(TaskDone{5}),
+      ElementsAre(fmt::format("found, fetched, checkpoint {} cannot be fetched from b: Stale "
+                              "file handle",
+                              kSecond)));
+  EXPECT_THAT(step(TimePassed{}), IsEmpty()) << "nothing is removed before one is chosen";
+}
+
 TEST_F(CheckpointCopiesTest, AHostThatWasAwayIsCleanedWhenItIsBack) {
   apart("b");
   apart("c");
@@ -415,7 +433,7 @@ TEST(CheckpointCopiesRandom, EverybodyIsAnswered) {
     std::set<std::uint64_t> gathering, needing;
     std::vector<std::string> kept;
     std::uint64_t number = 0;
-    bool finding = false;
+    bool finding = false, choosing = false;
     const auto step = [&](const Input& input) {
       Effects effects;
       copies.step(input, now, effects);
@@ -425,7 +443,10 @@ TEST(CheckpointCopiesRandom, EverybodyIsAnswered) {
             Overloaded{[&](const ProbeHost& e) { tasks.insert(e.task), probes.insert(e.task); },
                        [&](const FetchPart& e) { tasks.insert(e.task); },
                        [&](const PushCopy& e) { tasks.insert(e.task); },
-                       [&](const CleanHost& e) { tasks.insert(e.task); },
+                       [&](const CleanHost& e) {
+                         EXPECT_FALSE(choosing) << "seed " << seed;
+                         tasks.insert(e.task);
+                       },
                        [&](const FetchCopy& e) { tasks.insert(e.task); },
                        [&](const CancelTask& e) { tasks.erase(e.task); },
                        [&](const TellGathered& e) { EXPECT_EQ(gathering.erase(e.number), 1U); },
@@ -441,7 +462,12 @@ TEST(CheckpointCopiesRandom, EverybodyIsAnswered) {
       tasks.erase(task);
       const bool probe = probes.erase(task) > 0;
       if (!well) return step(TaskFailed{task, "broken", rng() % 8 == 0});
-      probe ? step(HostProbed{task, task % 5 == 0, {}}) : step(TaskDone{task});
+      if (!probe) return step(TaskDone{task});
+      std::vector<std::string> whole;  // of now, of before, and some that the launching host lost
+      for (std::uint64_t back = 0; back < rng() % 4; ++back) {
+        if (number >= back) whole.push_back(fmt::format("s{:010}-l1-g1-w0.1", number - back));
+      }
+      step(HostProbed{task, task % 5 == 0, whole});
     };
     for (int n = 0; n < 200; ++n) {
       now += std::chrono::milliseconds(rng() % 700);
@@ -471,10 +497,13 @@ TEST(CheckpointCopiesRandom, EverybodyIsAnswered) {
           break;
         case 5:
           if (!finding) {
-            finding = true;
+            if (choosing && rng() % 2 == 0) {
+              choosing = false;
+              step(NewestChosen{});
+              break;
+            }
+            finding = choosing = true;
             step(NewestWanted{kept.empty() ? "" : kept.back()});
-          } else if (rng() % 2 == 0) {
-            step(NewestChosen{});
           }
           break;
         default:

@@ -1,6 +1,8 @@
 """Checkpoints cannot be listed or read for a while, as when a file server is away. They are not taken
 for damaged: the job waits for them, and does not begin anew."""
 
+import ctypes
+import os
 import subprocess
 import unittest
 
@@ -8,6 +10,14 @@ import broken_off
 import tally
 from broken_off import EXTRA, RECORDS
 from harness import ANTDT, await_true, needs_trainer
+
+
+def exchange(one, other):
+    """At no moment is either of them missing."""
+    here, exchanges = -100, 2
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.renameat2(here, os.fsencode(one), here, os.fsencode(other), exchanges) != 0:
+        raise OSError(ctypes.get_errno(), f"exchanging {one} and {other}")
 
 
 @needs_trainer
@@ -18,16 +28,15 @@ class Unreadable(broken_off.BrokenOff):
         self.await_training(run_dir)
         await_true(lambda: self.checkpoints(run_dir), 60, "a checkpoint")
         folder, away = run_dir / "checkpoints", run_dir / "away"
-        folder.rename(away)
-        folder.write_text("no folder")
+        away.write_text("no folder")
+        exchange(folder, away)
         for worker in self.await_answer(run_dir)["workers"]:
             self.kill(worker["pid"])
         await_true(lambda: self.events(run_dir, "checkpoint-unknown"), 60, "a word about it")
         [said] = self.events(run_dir, "checkpoint-unknown")
         self.assertRegex(said, "checkpoints cannot be listed: .*The job waits until")
         self.assertEqual(self.events(run_dir, "restored"), [])
-        folder.unlink()
-        away.rename(folder)
+        exchange(folder, away)
         summary = self.finish(process, run_dir)
         [restored] = self.events(run_dir, "restored")
         self.assertIn(f"from {folder}/s", restored)
@@ -39,13 +48,9 @@ class Unreadable(broken_off.BrokenOff):
         """Puts a directory in the file's place, which is there and cannot be read; returns what puts
         the file back."""
         away = path.with_suffix(".away")
-        path.rename(away)
-        path.mkdir()
-
-        def put_back():
-            path.rmdir()
-            away.rename(path)
-        return put_back
+        away.mkdir()
+        exchange(path, away)
+        return lambda: exchange(path, away)
 
     def test_a_job_none_of_whose_checkpoints_can_be_read_waits_until_one_can(self):
         run_dir = self.broken_off()
@@ -107,14 +112,13 @@ class Unreadable(broken_off.BrokenOff):
     def test_a_run_whose_checkpoints_cannot_be_listed_is_not_begun_anew(self):
         run_dir = self.broken_off()
         folder, away = run_dir / "checkpoints", run_dir / "away"
-        folder.rename(away)
-        folder.write_text("no folder")
+        away.write_text("no folder")
+        exchange(folder, away)
         refused = self.antdt("run", "--resume", run_dir)
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn("checkpoints cannot be listed", refused.stderr)
         self.assertIn("mend that, and resume it again", refused.stderr)
-        folder.unlink()
-        away.rename(folder)
+        exchange(folder, away)
         done, summary = self.resume(run_dir)
         self.assertIn("training goes on from", done.stdout)
         self.assert_exact(summary, run_dir, RECORDS, 2)

@@ -37,6 +37,21 @@ class ShardFeedTest : public ::testing::Test {
   std::uint64_t next_ = 0;
 };
 
+TEST_F(ShardFeedTest, ARequestHasNamedSumsOnce) {
+  fill(125);
+  ASSERT_GT(feed.take(60).records, 0U);
+  wire::EvalPartial first, second;
+  first.named = {{"hits", 2}, {"tokens", 30}};
+  second.named = {{"hits", 1}};
+  feed.commit(10, first, now);
+  feed.commit(60, second, now);
+  const auto request = feed.poll(now);
+  ASSERT_TRUE(request);
+  ASSERT_EQ(request->fetch.partials.size(), 2U);
+  EXPECT_EQ(request->fetch.partials[0].named, (wire::NamedSums{{"hits", 3}, {"tokens", 30}}));
+  EXPECT_TRUE(request->fetch.partials[1].named.empty());
+}
+
 TEST_F(ShardFeedTest, TheFirstFetchAsksForTheHoldAndAQuarterMore) {
   const auto request = feed.poll(now);
   ASSERT_TRUE(request);

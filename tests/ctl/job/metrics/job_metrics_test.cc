@@ -78,6 +78,7 @@ TEST(JobMetricsTest, ActionsFailuresEventsAndHostsAreTold) {
       << "the first failure of a class is an increase";
   EXPECT_THAT(text,
               HasSubstr("antdt_job_events_total{antdt_job=\"ctr-01\",kind=\"checkpoint\"} 4"));
+  EXPECT_THAT(text, HasSubstr("kind=\"checkpoint-unknown\"} 0")) << "the alert's rule needs it";
   EXPECT_THAT(text, HasSubstr("antdt_job_host_up{antdt_job=\"ctr-01\",host=\"a\"} 1\n"));
   EXPECT_THAT(text,
               HasSubstr("antdt_job_failure_budget_left{antdt_job=\"ctr-01\",class=\"oom\"} 1"));

@@ -131,7 +131,8 @@ void CheckpointDesk::choose(const CheckpointStore::Newest& newest,
   std::vector<std::string> unread = newest.unreadable;
   unread.insert(unread.end(), elsewhere.unfetched.begin(), elsewhere.unfetched.end());
   if (newest.none() && !unread.empty()) return look_again(unread.front(), kUntilRead);
-  if (newest.none()) unread = elsewhere.silent;
+  const bool may_be_there = newest.none() && shell_.machine.lifecycle().any_checkpoint();
+  if (may_be_there) unread = elsewhere.silent;
   if (unread.empty()) return begin_from(newest.found);
 
   const std::string then = newest.none() ? "begins anew"

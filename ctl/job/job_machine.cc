@@ -218,6 +218,7 @@ void JobMachine::begin(const IncarnationRecovered& /*e*/, Work& work) {
   }
   const bool speaks = parts_->config.spec.protocol == Protocol::kAntdt;
   if (speaks && std::ranges::any_of(workers, &WorkerProcess::running)) parts_->group.expect(work);
+  work.then(lifecycle::DaemonFollowed{});
   work.then(RecoveryHeard{});
 }
 

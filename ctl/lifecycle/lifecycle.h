@@ -84,6 +84,7 @@ class Lifecycle {
   }
   [[nodiscard]] bool collective() const { return life_.image.collective; }
   [[nodiscard]] bool model_kept() const { return life_.image.model_kept; }
+  [[nodiscard]] bool any_checkpoint() const { return life_.checkpoints.any_stored(); }
   [[nodiscard]] double seconds() const { return life_.seconds(); }
   [[nodiscard]] std::uint32_t servers() const { return life_.servers(); }
   // The number of servers that the job changes to; 0: it does not change.

@@ -42,6 +42,8 @@ struct WorkerVanished {
 };
 // A run that ended or broke off goes on: all workers are started again.
 struct RunResumed {};
+// This job daemon follows an earlier one, and has what that wrote.
+struct DaemonFollowed {};
 struct WorkerStartRefused {
   Member member;
   std::string reason;
@@ -135,9 +137,9 @@ struct JobFailed {
 struct TimePassed {};
 using Input =
     std::variant<WorkersPlaced, HostCameUp, HostLost, HostDrained, GangPrepared, WorkerStarted,
-                 WorkerExited, WorkerVanished, RunResumed, WorkerStartRefused, WorkerJoined,
-                 GenerationSettled, GenerationEnded, StepCompleted, WorkerHung, PhaseDrained,
-                 TrainingEnded, WorkerDone, CheckpointWriteBegun, CheckpointConcluded,
+                 WorkerExited, WorkerVanished, RunResumed, DaemonFollowed, WorkerStartRefused,
+                 WorkerJoined, GenerationSettled, GenerationEnded, StepCompleted, WorkerHung,
+                 PhaseDrained, TrainingEnded, WorkerDone, CheckpointWriteBegun, CheckpointConcluded,
                  CheckpointBytesMoved, CheckpointRestored, StopRequested, EvictionRequested,
                  RestartRequested, ServerTakenOver, WorkerCountRequested, ServerCountRequested,
                  JobFailed, TimePassed>;

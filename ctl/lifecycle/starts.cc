@@ -165,6 +165,26 @@ void Starts::on(const RunResumed&) {
   out_.emplace_back(WriteNote{"resumed", "the run goes on from its last checkpoint"});
 }
 
+// From: a gang of which some process may not have been started. To: all begin again. The port and
+// the ranks that it would be started with were the earlier job daemon's, and the others may have
+// them.
+void Starts::on(const DaemonFollowed&) {
+  const auto planned =
+      std::ranges::find(life_.workers, WorkerProcess::kPlanned, &WorkerProcess::state);
+  const bool concerns = life_.spec.protocol == Protocol::kTorchrun && !life_.stopping() &&
+                        !life_.image.gang_stops && planned != life_.workers.end();
+  if (!concerns) return;
+  const std::string why =
+      fmt::format("{} was not started before the job daemon was lost", planned->place.worker);
+  if (life_.is_gang()) {
+    out_.emplace_back(WriteNote{"gang", why + ": all processes begin again"});
+    return stop_gang(*planned);
+  }
+  turn_.stopping.fail({JobEnd::kFailed, 3, ExitClass::kHost, false,
+                       why + ", and roles.worker.restart = \"never\": run the job again"});
+  turn_.stopping.end_if_all_left();
+}
+
 void Starts::stop_gang(const WorkerProcess& cause) {
   if (!life_.image.gang_stops) {
     life_.image.gang_stops = true;

@@ -33,6 +33,7 @@ class Starts : public Subject {
   void on(const WorkerStartRefused& e);
   void on(const GangPrepared& e);
   void on(const RunResumed& e);
+  void on(const DaemonFollowed& e);
   // Tells the group which workers are, or will be, members.
   void expect();
   // Starts the waiting processes for which hosts have room.

@@ -435,34 +435,5 @@ TEST_F(LifecycleTest, AGangIsStoppedAndStartedAgainTogether) {
   EXPECT_EQ(failure().went_back_to, 0U);
 }
 
-TEST_F(LifecycleTest, AGangOfAPlainProgramWaitsForItsPort) {
-  JobSpec s = bears({{"program", 1}});
-  s.protocol = Protocol::kTorchrun;
-  use(s);
-  hosts();
-  step(lifecycle::WorkersPlaced{{{w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});
-  step(lifecycle::GangPrepared{});
-  step(lifecycle::WorkerStarted{w(0), 1});
-  step(lifecycle::WorkerStarted{w(1), 2});
-  clock.advance(seconds(20));
-  step(lifecycle::WorkerExited{w(1), code(1)});
-  const Effects left = step(lifecycle::WorkerExited{w(0), killed(SIGTERM)});
-  EXPECT_TRUE(all<lifecycle::StartWorker>(left).empty());
-  EXPECT_EQ(all<lifecycle::PrepareGang>(left).at(0).workers.size(), 2U);
-  EXPECT_EQ(all<lifecycle::StartWorker>(step(lifecycle::GangPrepared{})).size(), 2U);
-}
-
-TEST_F(LifecycleTest, AGangWaitsUntilThereIsRoomForAllItsProcesses) {
-  JobSpec s = bears({{"host", 1}});
-  s.restart = Restart::kGang;
-  use(s);
-  hosts(1);
-  train();
-  step(lifecycle::HostLost{"b", "silent"});
-  EXPECT_TRUE(
-      all<lifecycle::StartWorker>(step(lifecycle::WorkerExited{w(0), killed(SIGTERM)})).empty());
-  EXPECT_EQ(all<lifecycle::StartWorker>(step(lifecycle::HostCameUp{host("b", 1, 1)})).size(), 2U);
-}
-
 }  // namespace
 }  // namespace antdt::ctl

@@ -68,9 +68,11 @@ class StandingDisk(tally.TallyTest):
         return said
 
     def connections(self, run_dir):
-        """Of commands with the job daemon."""
+        """Of commands with the job daemon: the inodes of their sockets. That of a command that has ended
+        may still be there."""
         socket = json.loads((run_dir / "control.json").read_text())["jobd_socket"]
-        return sum(line.endswith(socket) for line in pathlib.Path("/proc/net/unix").read_text().splitlines())
+        lines = pathlib.Path("/proc/net/unix").read_text().splitlines()
+        return {line.split()[6] for line in lines if line.endswith(socket)}
 
     def stand_still(self, run_dir):
         """Stalls the disk until the trouble is reported, and STALL seconds in all."""
@@ -117,7 +119,7 @@ class StandingDisk(tally.TallyTest):
         stop = subprocess.Popen([str(BIN / "antdt"), "stop", str(run_dir)], env=self.env,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(lambda: (stop.poll() is None and stop.kill(), stop.communicate()))
-        await_true(lambda: self.connections(run_dir) > before, 20, "the order is on its way")
+        await_true(lambda: self.connections(run_dir) - before, 20, "the order is on its way")
         time.sleep(1)  # the daemon, which only waits, reads it; nobody else asks for anything
         self.assertIsNone(stop.poll())
         self.control.write_text("")

@@ -488,9 +488,7 @@ Result<StoredJournal> read_etcd_journal(Etcd& etcd, const std::string& job) {
   const Keys keys(job);
   for (int reading = 1;; ++reading) {
     ANTDT_TRY(const Found meta, etcd.query({{keys.meta()}}));
-    if (meta.keys.empty())
-      return fail(ErrorKind::kUsage, "etcd has no journal of job {} below cluster.store_prefix",
-                  job);
+    if (meta.keys.empty()) return fail(ErrorKind::kUsage, "etcd has no journal of job {}", job);
     ANTDT_RETURN_IF_ERROR(read_meta(meta.keys.front()));
     auto found = read_at(etcd, keys, meta.revision);
     const bool was_compacted = !found && found.error().kind == ErrorKind::kRefused;

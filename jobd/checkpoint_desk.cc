@@ -20,6 +20,10 @@ constexpr std::string_view kUntilRead =
     "The job waits until its checkpoints can be read, and goes on by itself. If one is lost, "
     "remove "
     "it: training then goes on without it";
+constexpr std::string_view kUntilThere =
+    "A checkpoint was stored and is not on this host, so the job waits for that one. If it is "
+    "lost, "
+    "stop the job, and resume it without: antdt run --resume RUN --set 'cluster.hosts=[...]'";
 
 }  // namespace
 
@@ -85,7 +89,7 @@ void CheckpointDesk::look() {
   shell_.disks.checkpoints().run("looking for the newest checkpoint", [this, store = store_] {
     const auto looked = std::make_shared<const Result<CheckpointStore::Newest>>(store.newest());
     return [this, looked, kept = store.list()] {
-      if (!*looked) return look_again(looked->error().message, kUntilRead);
+      if (!*looked) return wait_for_any(looked->error().message, kUntilRead);
       tell_kept(kept);
       for (const std::string& problem : (*looked)->problems) {
         say_once("checkpoint-damaged", problem);
@@ -101,7 +105,7 @@ void CheckpointDesk::read_newest(const RunCopies::Found& elsewhere) {
   shell_.disks.checkpoints().run("reading a checkpoint", [this, elsewhere, store = store_] {
     const auto looked = std::make_shared<const Result<CheckpointStore::Newest>>(store.newest());
     return [this, elsewhere, looked, kept = store.list()] {
-      if (!*looked) return look_again(looked->error().message, kUntilRead);
+      if (!*looked) return wait_for_any(looked->error().message, kUntilRead);
       tell_kept(kept);
       choose(**looked, elsewhere);
     };
@@ -113,12 +117,17 @@ void CheckpointDesk::say_once(const std::string& kind, const std::string& text) 
 }
 
 void CheckpointDesk::look_again(const std::string& why, std::string_view until) {
-  if (until == kUntilRead) wait_.since.reset();
   say_once("checkpoint-unknown", fmt::format("{}. {}", why, until));
   shell_.loop.call_after(std::exchange(wait_.pause, std::min(2 * wait_.pause, kLongestPause)),
                          [this] {
                            if (!shell_.ended) look();
                          });
+}
+
+// As long as it takes: what training would go on from is not known.
+void CheckpointDesk::wait_for_any(const std::string& why, std::string_view until) {
+  wait_.since.reset();
+  look_again(why, until);
 }
 
 bool CheckpointDesk::minute_is_over() {
@@ -130,20 +139,21 @@ void CheckpointDesk::choose(const CheckpointStore::Newest& newest,
                             const RunCopies::Found& elsewhere) {
   std::vector<std::string> unread = newest.unreadable;
   unread.insert(unread.end(), elsewhere.unfetched.begin(), elsewhere.unfetched.end());
-  if (newest.none() && !unread.empty()) return look_again(unread.front(), kUntilRead);
-  const bool may_be_there = newest.none() && shell_.machine.lifecycle().any_checkpoint();
-  if (may_be_there) unread = elsewhere.silent;
-  if (unread.empty()) return begin_from(newest.found);
-
-  const std::string then = newest.none() ? "begins anew"
-                                         : fmt::format("goes on from {} (step {})",
-                                                       newest.found.directory, newest.found.step);
-  if (!minute_is_over()) {
-    return look_again(unread.front(),
-                      fmt::format("The job waits a minute for it; then training {}", then));
+  if (newest.none()) {
+    if (!unread.empty()) return wait_for_any(unread.front(), kUntilRead);
+    const bool exists = shell_.machine.lifecycle().any_checkpoint();
+    if (exists && !elsewhere.silent.empty()) {
+      return wait_for_any(elsewhere.silent.front(), kUntilThere);
+    }
   }
-  say_once("checkpoint-unknown",
-           fmt::format("{}. After a minute training {}", unread.front(), then));
+  if (newest.none() || unread.empty()) return begin_from(newest.found);
+
+  const std::string goes_on =
+      fmt::format("training goes on from {} (step {})", newest.found.directory, newest.found.step);
+  if (!minute_is_over()) {
+    return look_again(unread.front(), "The job waits a minute for it; then " + goes_on);
+  }
+  say_once("checkpoint-unknown", fmt::format("{}. After a minute {}", unread.front(), goes_on));
   begin_from(newest.found);
 }
 

@@ -30,8 +30,8 @@ class CheckpointDesk {
   void list();
   void store(const ctl::job::StoreCheckpoint& o);
   // Finds the newest checkpoint: first it fetches those that other hosts have and this one lacks.
-  // While they cannot be listed, or none can be read that is there, it looks again and again. For
-  // one that is newer than what can be read, and for a host that may have one, it waits a minute.
+  // While they cannot be listed, or none can be read that is there, or that a host that is away may
+  // have, it looks again and again. For one that is newer than what can be read it waits a minute.
   // Who asks again meanwhile gets the same answer.
   void find();
 
@@ -62,6 +62,7 @@ class CheckpointDesk {
   void say_once(const std::string& kind, const std::string& text);
   // `until`: for how long the job waits, in words.
   void look_again(const std::string& why, std::string_view until);
+  void wait_for_any(const std::string& why, std::string_view until);
   void tell_kept(const Result<std::vector<std::string>>& names, const std::string& stored = {},
                  const std::string& written = {});
   // `elsewhere`: what could not be fetched.

@@ -1,6 +1,8 @@
 """Jobs on hosts that share nothing; see separate_hosts.py."""
 
 import os
+import shutil
+import signal
 import subprocess
 import unittest
 
@@ -41,6 +43,36 @@ class AllReduce(SeparateHosts):
         copies = [h.name for h in (b, c) if last in self.checkpoints_on(h, run_dir)[0]]
         self.assertEqual(len(copies), 1, "checkpoint.copies = 2: here and on one more host")
         self.assert_hosts_have_nothing_left(run_dir)
+
+    def test_a_job_waits_for_the_host_that_has_its_only_checkpoint(self):
+        b, c = self.add_host("hostb"), self.add_host("hostc")
+        job = self.job([b, c], workers=4, delay="10ms")
+        job.write_text(job.read_text().replace('[checkpoint]\nevery = "1s"\n', FAILURES))
+        process, run_dir = self.launch(job)
+
+        def with_copy():
+            return [h for h in (b, c) if self.checkpoints_on(h, run_dir)[0]]
+        await_true(with_copy, 60, "a copy on another host")
+        # All is lost at once, and the launching host's own copy too.
+        daemon = self.jobd_pid(run_dir)
+        self.kill(daemon, signal.SIGSTOP)
+        for host in (b, c):
+            host.die()
+        shutil.rmtree(run_dir / "checkpoints")
+        holder = with_copy()[0]
+        other = c if holder is b else b
+        shutil.rmtree(other.path(run_dir / "checkpoints"), ignore_errors=True)
+        self.kill(daemon, signal.SIGCONT)
+        other.come_back(self.dir / "keys", 2)
+        await_true(lambda: any(f"{holder.endpoint} is not there. A checkpoint was stored" in text
+                               for text in self.events(run_dir, "checkpoint-unknown")), 60,
+                   "the job says for whom it waits")
+        self.assertEqual(self.events(run_dir, "restored"), [])
+        holder.come_back(self.dir / "keys", 2)
+        summary = self.finish(process, run_dir)
+        [restored] = self.events(run_dir, "restored")
+        self.assertIn(" begins from ", restored)
+        self.assert_exact(summary, run_dir, RECORDS, 2)
 
 
 @needs_trainer

@@ -20,7 +20,9 @@ class Hooks(Watched):
         def pid():
             status = self.antdt("status", self.run_dir, "--json", timeout=60)
             workers = json.loads(status.stdout)["workers"] if status.returncode == 0 else []
-            return [w["pid"] for w in workers if w["id"] == "w1" and w["state"] == "joined"]
+            # A worker may join before its agent has said that it runs; 0 would be the test's own group.
+            return [w["pid"] for w in workers
+                    if w["id"] == "w1" and w["state"] == "joined" and w["pid"] > 0]
         os.kill(await_true(pid, 60, "w1 trains")[0], signal.SIGKILL)
 
     def heard(self):
@@ -69,6 +71,7 @@ class Hooks(Watched):
         self.start(self.hook('echo no mail >&2; exit 3'))
         self.kill_a_worker()
         self.await_event("worker-exited")
+        self.await_event("hook")  # of a job that ends before, only hooks.log tells
         self.stop()
         told = self.events("hook")
         self.assertEqual(len(told), 1, told)

@@ -176,7 +176,7 @@ void Starts::on(const DaemonFollowed&) {
   if (!concerns) return;
   const std::string why =
       fmt::format("{} was not started before the job daemon was lost", planned->place.worker);
-  if (life_.is_gang()) {
+  if (life_.spec.restart != Restart::kNever) {
     out_.emplace_back(WriteNote{"gang", why + ": all processes begin again"});
     return stop_gang(*planned);
   }

@@ -136,7 +136,7 @@ class Checker {
     unless(is_key_prefix(cluster.store_prefix), {"cluster.store_prefix"},
            "must begin and end with '/', as \"/antdt/alice/\" does, with letters, digits and _ - . "
            "/ @ "
-           "between: at most 200");
+           "between, and 200 characters at most");
     unless(cluster.store_lease.count() % 1000 == 0, {"cluster.store_lease"},
            "must be whole seconds: etcd counts in them");
     if (cluster.store.empty() || problems_.has("cluster.store")) return;

@@ -8,23 +8,34 @@ namespace {
 
 class GangTest : public LifecycleTest {
  protected:
+  // A gang of two on two hosts, whose port is being reserved.
+  void place(Restart restart = Restart::kMember) {
+    program_ = bears({{"program", 1}});
+    program_.protocol = Protocol::kTorchrun;
+    program_.restart = restart;
+    use(program_);
+    hosts();
+    step(lifecycle::WorkersPlaced{{{w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});
+  }
+  void start(std::uint32_t processes) {
+    step(lifecycle::GangPrepared{});
+    for (std::uint32_t i = 0; i < processes; ++i) step(lifecycle::WorkerStarted{w(i), 1 + i});
+  }
   // The job daemon is started again on what it wrote.
-  void follow(const JobSpec& s) {
-    Lifecycle next(s);
+  Effects follow() {
+    Lifecycle next(program_);
     next.restore(life.image(), {});
     life = std::move(next);
+    return step(lifecycle::DaemonFollowed{});
   }
+
+ private:
+  JobSpec program_;
 };
 
 TEST_F(GangTest, AGangOfAPlainProgramWaitsForItsPort) {
-  JobSpec s = bears({{"program", 1}});
-  s.protocol = Protocol::kTorchrun;
-  use(s);
-  hosts();
-  step(lifecycle::WorkersPlaced{{{w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});
-  step(lifecycle::GangPrepared{});
-  step(lifecycle::WorkerStarted{w(0), 1});
-  step(lifecycle::WorkerStarted{w(1), 2});
+  place();
+  start(2);
   clock.advance(seconds(20));
   step(lifecycle::WorkerExited{w(1), code(1)});
   const Effects left = step(lifecycle::WorkerExited{w(0), killed(SIGTERM)});
@@ -37,17 +48,9 @@ TEST_F(GangTest, AGangOfAPlainProgramWaitsForItsPort) {
 // does not know the port, and a process without it would train alone.
 TEST_F(GangTest, AGangThatWasNotStartedAsAWholeBeginsAgainUnderTheNextJobDaemon) {
   for (const bool one_started : {false, true}) {
-    JobSpec s = bears({{"program", 1}});
-    s.protocol = Protocol::kTorchrun;
-    use(s);
-    hosts();
-    step(lifecycle::WorkersPlaced{{{w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});
-    if (one_started) {
-      step(lifecycle::GangPrepared{});
-      step(lifecycle::WorkerStarted{w(0), 1});
-    }
-    follow(s);
-    const Effects effects = step(lifecycle::DaemonFollowed{});
+    place();
+    if (one_started) start(1);
+    const Effects effects = follow();
     EXPECT_TRUE(all<lifecycle::StartWorker>(effects).empty());
     EXPECT_EQ(all<lifecycle::StopWorker>(effects).size(), 2U);
     hosts();
@@ -62,16 +65,20 @@ TEST_F(GangTest, AGangThatWasNotStartedAsAWholeBeginsAgainUnderTheNextJobDaemon)
 }
 
 TEST_F(GangTest, AGangThatRunsGoesOnUnderTheNextJobDaemon) {
-  JobSpec s = bears({{"program", 1}});
-  s.protocol = Protocol::kTorchrun;
-  use(s);
-  hosts();
-  step(lifecycle::WorkersPlaced{{{w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});
-  step(lifecycle::GangPrepared{});
-  step(lifecycle::WorkerStarted{w(0), 1});
-  step(lifecycle::WorkerStarted{w(1), 2});
-  follow(s);
-  EXPECT_TRUE(step(lifecycle::DaemonFollowed{}).empty());
+  place();
+  start(2);
+  EXPECT_TRUE(follow().empty());
+}
+
+TEST_F(GangTest, AGangThatIsNeverStartedAgainFailsAndSaysWhatToDo) {
+  place(Restart::kNever);
+  start(1);
+  EXPECT_TRUE(all<lifecycle::StartWorker>(follow()).empty());
+  ASSERT_TRUE(life.outcome());
+  EXPECT_EQ(life.outcome()->state, JobEnd::kFailed);
+  EXPECT_EQ(life.outcome()->code, 3);
+  EXPECT_THAT(life.outcome()->first_cause,
+              testing::HasSubstr("w1 was not started before the job daemon was lost"));
 }
 
 TEST_F(GangTest, AGangWaitsUntilThereIsRoomForAllItsProcesses) {

@@ -116,6 +116,14 @@ class Documents(unittest.TestCase):
         made = set(re.findall(r'"([a-z-]+)"', kinds)) | {"worker-exited"}
         self.assertEqual(listed, made)
 
+    def test_the_counters_of_events_that_rules_use_begin_at_0(self):
+        rules = (ROOT / "packaging/prometheus/antdt-alerts.yml").read_text(encoding="utf-8")
+        used = {kind for kinds in re.findall(r'antdt_job_events_total\{kind=~?"([^"]+)"', rules)
+                for kind in kinds.split("|")}
+        source = (ROOT / "ctl/job/metrics/job_metrics.cc").read_text(encoding="utf-8")
+        begun = source.partition("of_a_rule :")[2].partition("}")[0]
+        self.assertEqual(used, set(re.findall(r'"([a-z-]+)"', begun)))
+
     def test_a_path_that_is_not_there_is_found(self):
         self.assertTrue(exists("ctl/membership/membership", ROOT))
         self.assertTrue(exists("ctl/membership/membership.h", ROOT))

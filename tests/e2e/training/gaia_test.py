@@ -1,6 +1,7 @@
 """Domains that send one another significant updates (trainer.sync = "gaia"): each record is in the
 merged model once, whoever leaves, comes, or is lost, and models learn as by all-reduce."""
 
+import json
 import math
 import statistics
 import unittest
@@ -8,26 +9,30 @@ import unittest
 import shared  # noqa: F401 (finds what follows)
 import jobs
 import tally
-from harness import gunzip, needs_trainer, unpack
+from harness import BIN, gunzip, needs_trainer, unpack
 
 TWO = jobs.domains(east=["w0", "w1"], west=["w2", "w3"])
 
 
 @needs_trainer
 class Gaia(tally.ReplicasTest):
-    def job(self, workers=4, delay="10ms", whole_every=20, extra="", domain=TWO, **kinds):
-        return self.job_of("gaia", workers, delay,
+    def job(self, workers=4, delay="10ms", whole_every=20, extra="", domain=TWO,
+            program="antdt-trainer", **kinds):
+        path = self.job_of("gaia", workers, delay,
                            f"gaia = {{ whole_every = {whole_every} }}\n{domain}{extra}", **kinds)
+        path.write_text(path.read_text().replace('"antdt-trainer"', json.dumps(program)))
+        return path
 
     def pids(self, run_dir, *workers):
         found = {w["id"]: w["pid"] for w in self.await_answer(run_dir)["workers"]}
         return [found[w] for w in workers]
 
     def await_generation(self, run_dir, after, workers=4):
-        self.await_status(
+        """The number of the first generation of so many workers that is seen after that one."""
+        return self.await_status(
             run_dir, lambda s: s.get("generation", 0) > after and s["state"] == "training"
             and sum(w["rank"] is not None for w in s["workers"]) == workers, 60,
-            f"{workers} workers train in a generation after {after}")
+            f"{workers} workers train in a generation after {after}")["generation"]
 
     def test_every_record_is_in_the_merged_model_once_an_epoch(self):
         three = jobs.domains(a=["w0", "w1", "w2"], b=["w3"], c=["w4", "w5"])
@@ -58,16 +63,38 @@ class Gaia(tally.ReplicasTest):
             self.await_more(run_dir)
         self.end(process, run_dir)
 
+    def kill_domain(self, run_dir, *workers):
+        """Kills these, and returns the number of the generation that they were in."""
+        generation = self.await_answer(run_dir)["generation"]
+        for pid in self.pids(run_dir, *workers):
+            self.kill(pid)
+        return generation
+
     def test_a_whole_domain_is_killed_and_its_records_are_trained_again(self):
-        process, run_dir = self.begin(delay="100ms")
+        away = self.dir / "away"  # while it is there, no worker that is started joins
+        program = self.write("bin/antdt-trainer", f"""#!/bin/sh
+while [ -e {away} ]; do sleep 0.05; done
+exec {BIN / "antdt-trainer"} "$@"
+""")
+        program.chmod(0o755)
+        process, run_dir = self.begin(delay="100ms", program=str(program))
         for domain in (("w2", "w3"), ("w0", "w1")):
-            generation = self.await_answer(run_dir)["generation"]
-            for pid in self.pids(run_dir, *domain):
-                self.kill(pid)
+            away.touch()
+            generation = self.kill_domain(run_dir, *domain)
+            generation = self.await_generation(run_dir, generation, workers=2)
+            self.await_more(run_dir)
+            away.unlink()
             self.await_generation(run_dir, generation)
             self.await_more(run_dir, 2500)  # more than one whole exchange
         summary = self.end(process, run_dir)
         self.assertGreaterEqual(summary["generations"], 5)
+
+    def test_a_domain_that_is_killed_and_started_again_at_once(self):
+        process, run_dir = self.begin(delay="100ms")
+        for domain in (("w2", "w3"), ("w0", "w1")):
+            self.await_generation(run_dir, self.kill_domain(run_dir, *domain))
+            self.await_more(run_dir, 2500)  # more than one whole exchange
+        self.end(process, run_dir)
 
     def test_workers_leave_and_come(self):
         process, run_dir = self.begin(workers=6, delay="60ms", domain=jobs.domains(

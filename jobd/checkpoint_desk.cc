@@ -81,8 +81,11 @@ void CheckpointDesk::keep(const StoreOrder& order) {
   });
 }
 
-void CheckpointDesk::find() {
-  if (!std::exchange(looking_, true)) look();
+void CheckpointDesk::find(const std::string& unread) {
+  if (std::exchange(looking_, true)) return;
+  if (!unread.empty()) return wait_for_any(unread, kUntilRead);
+  wait_ = {};
+  look();
 }
 
 void CheckpointDesk::look() {
@@ -159,7 +162,7 @@ void CheckpointDesk::choose(const CheckpointStore::Newest& newest,
 
 void CheckpointDesk::begin_from(const ctl::job::CheckpointFound& found) {
   looking_ = false;
-  wait_ = {};
+  wait_.since.reset();
   copies_->chosen();
   shell_.feed(found);
   shell_.skips.declare();

@@ -32,8 +32,9 @@ class CheckpointDesk {
   // Finds the newest checkpoint: first it fetches those that other hosts have and this one lacks.
   // While they cannot be listed, or none can be read that is there, or that a host that is away may
   // have, it looks again and again. For one that is newer than what can be read it waits a minute.
-  // Who asks again meanwhile gets the same answer.
-  void find();
+  // Who asks again meanwhile gets the same answer. `unread`: why no member can read what was found
+  // last; empty: they have not tried. Then it looks again after a pause.
+  void find(const std::string& unread);
 
   // Holds back the newest message to a worker at `host`, if the worker will read a checkpoint that
   // is not on that host yet.
@@ -49,7 +50,7 @@ class CheckpointDesk {
   void when_copied(MonoTime until, std::function<void()> then);
 
  private:
-  // For checkpoints that cannot be read, since training last began from one.
+  // For checkpoints that cannot be read, by the job daemon or by members.
   struct Wait {
     std::set<std::string> said;
     std::optional<MonoTime> since;             // of the minute

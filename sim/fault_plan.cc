@@ -24,7 +24,7 @@ bool set_faults(std::string_view name, Faults& f) {
     f.agent_crash = 3, f.host_crash = 2, f.partition = 3, f.blackout = 1, f.suspend = 2;
     f.clocks = true;
   }
-  if (all || name == "disks") f.journal_full = 1, f.files_full = 1, f.spoil = 1;
+  if (all || name == "disks") f.journal_full = 1, f.files_full = 1, f.files_away = 1, f.spoil = 1;
   if (all || name == "store") f.store_still = 2;
   if (all || name == "operators") f.operator_wish = 3;
   if (all || name == "messages")
@@ -83,6 +83,7 @@ void FaultPlan::strike() {
   if (is(f.journal_full)) return fill_the_journals_disk();
   if (is(f.store_still)) return stand_the_store_still();
   if (is(f.files_full)) return fill_the_checkpoints_disk();
+  if (is(f.files_away)) return take_the_checkpoints_away();
   if (is(f.spoil)) return spoil_a_checkpoint();
   wish();
 }
@@ -118,9 +119,15 @@ void FaultPlan::kill_a_domain() {
   const Domains domains(shape_.domains);
   const std::string victim = shape_.domains[rng_.below(shape_.domains.size())].name;
   world_.say("fault: all workers of domain {} are killed", victim);
+  kill_all([&](const Program& program) {
+    return domains.of(program.member().worker, program.host()) == victim;
+  });
+}
+
+void FaultPlan::kill_all(const std::function<bool(const Program&)>& victims) {
   for (const auto& program : on_.hosts.programs()) {
-    const bool within = domains.of(program->member().worker, program->host()) == victim;
-    if (within && !on_.hosts.at(program->host()).suspended()) program->kill(SIGKILL);
+    const bool runs = !on_.hosts.at(program->host()).suspended();
+    if (runs && victims(*program)) program->kill(SIGKILL);
   }
 }
 
@@ -268,6 +275,17 @@ void FaultPlan::fill_the_checkpoints_disk() {
   });
 }
 
+// Often there is nobody left who holds the training state, so that somebody has to read.
+void FaultPlan::take_the_checkpoints_away() {
+  world_.say("fault: workers cannot read checkpoints");
+  on_.files.away = true;
+  if (rng_.chance(0.5)) kill_all([](const Program&) { return true; });
+  world_.after(rng_.time(milliseconds(100), seconds(15)), [this] {
+    world_.say("workers can read checkpoints again");
+    on_.files.away = false;
+  });
+}
+
 // Spares the checkpoint from which training begins at this moment, because its content is not
 // checked again when it is read, and the trained model.
 void FaultPlan::spoil_a_checkpoint() {
@@ -337,6 +355,7 @@ void FaultPlan::end() {
   on_.network.mend();
   on_.disk.set_full(false);
   on_.files.full = false;
+  on_.files.away = false;
   for (auto& h : on_.hosts.all()) {
     h->wake();
     h->power_on(false, on_.clocks.base());

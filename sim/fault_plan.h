@@ -1,6 +1,7 @@
 // Decides what fails in a simulated cluster and when, and what its operators order.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string_view>
 
@@ -40,6 +41,8 @@ class FaultPlan {
   void strike();
   void kill_workers();
   void kill_a_domain();
+  // Those that run and are among these.
+  void kill_all(const std::function<bool(const Program&)>& victims);
   void hang_a_worker();
   void slow_a_worker();
   void crash_the_daemon();
@@ -53,6 +56,7 @@ class FaultPlan {
   void stand_the_store_still();
   void fill_the_journals_disk();
   void fill_the_checkpoints_disk();
+  void take_the_checkpoints_away();
   void spoil_a_checkpoint();
   void wish();
   // If records are pinned: an operator raises the number of workers as long as a domain has none.

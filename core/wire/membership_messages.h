@@ -94,6 +94,8 @@ struct Join {
   // Not empty: this member was to read the checkpoint of that generation and could not; says which
   // file and why. Another member will read it.
   std::string unreadable = {};
+  // The cause of that is the disk or the file server, and not what is stored there: it may pass.
+  bool unreadable_may_pass = false;
   // It can follow Form::unlike, which trainers of an earlier release do not know.
   bool settles_differences = false;
   // Not empty: its program ends the training with what is trained by now, and why (200 bytes at
@@ -113,6 +115,7 @@ struct Join {
     v("unreadable", m.unreadable);
     v("settles_differences", m.settles_differences);
     v("ends", m.ends);
+    v("unreadable_may_pass", m.unreadable_may_pass);
   }
 };
 

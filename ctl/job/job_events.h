@@ -162,7 +162,10 @@ struct RememberEntry {
   shard_server::history::Entry entry;
 };
 // Answered by CheckpointFound, with the newest complete checkpoint.
-struct FindCheckpoint {};
+struct FindCheckpoint {
+  // Not empty: why no member can read just now what was found last. One looks again after a pause.
+  std::string unread = {};
+};
 // A line for events.jsonl and the live view.
 struct PublishNote {
   std::string kind;

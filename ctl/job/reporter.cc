@@ -137,6 +137,8 @@ void add_waiting(JobReport& r, const Parts& parts) {
   if (const auto missing = parts.membership.missing(); !missing.empty()) {
     for (const Member m : missing) r.waiting_for += fmt::format("{} ", m.worker);
     r.waiting_for += parts.membership.waiting_for();
+  } else if (parts.membership.state() == Membership::State::kRestoring && !r.outcome) {
+    r.waiting_for = "the checkpoint from which training goes on";
   }
   if (parts.config.spec.servers > 0 && !r.outcome) add_server_count(r, parts);
   if (parts.config.pins.empty() || r.outcome) return;

@@ -120,7 +120,9 @@ void Membership::on(const MemberJoined& e, Effects& out) {
     const ExpectedMember reader =
         rank < members_.size() ? members_.at(rank) : ExpectedMember{e.member, {}, 0};
     // It is not the other members' fault that they could not receive the state.
-    if (reader_.hear_unreadable(reader, e.join.unreadable)) failed_formations_ = 0;
+    const bool is_new =
+        reader_.hear_unreadable(reader, {e.join.unreadable, e.join.unreadable_may_pass});
+    if (is_new) failed_formations_ = 0;
   }
   // The join was sent before the member was in the base and arrived late, so it says nothing about
   // the present.
@@ -364,7 +366,7 @@ void Membership::begin_if_complete(Effects& out) {
   // From: kGathering, kRegrouping. To: kRestoring.
   if (base_ != Generation{} && std::ranges::none_of(chosen, holds_state)) {
     state_ = State::kRestoring;
-    out.emplace_back(RestoreState{base_});
+    out.emplace_back(RestoreState{base_, {}});
     return;
   }
   members_ = MemberList(std::move(chosen));
@@ -373,11 +375,21 @@ void Membership::begin_if_complete(Effects& out) {
     return;
   }
   if (const auto why = reads_checkpoint() ? reader_.nobody_can(members_) : std::nullopt) {
-    out.emplace_back(GiveUp{fmt::format("no member can read the checkpoint {}: {}", restore_, *why),
-                            ExitClass::kCheckpoint, 1});
-    return;
+    return nobody_can_read(*why, out);
   }
   form(out);
+}
+
+// From: kGathering. To: kRestoring, if it may pass: who looks for checkpoints waits before it looks
+// again.
+void Membership::nobody_can_read(const CheckpointReader::Why& why, Effects& out) {
+  std::string said = fmt::format("no member can read the checkpoint {}: {}", restore_, why.text);
+  if (!why.may_pass) {
+    out.emplace_back(GiveUp{std::move(said), ExitClass::kCheckpoint, 1});
+    return;
+  }
+  state_ = State::kRestoring;
+  out.emplace_back(RestoreState{base_, std::move(said)});
 }
 
 // From: kGathering, kRegrouping. To: kAddresses.

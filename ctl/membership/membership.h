@@ -10,8 +10,9 @@
 //     │  └── one was lost, or the formation failed ── (kAddresses, kConnecting)
 //     └── one was lost out of order, or the collective is stuck ───────────┘
 //
-//   kGathering, kRegrouping ──nobody holds the base's state──> kRestoring ──training begins from a
-//                                                              checkpoint──> kGathering
+//   kGathering, kRegrouping ──nobody holds the base's state──> kRestoring
+//   kGathering ──no member can read the checkpoint just now──> kRestoring
+//   kRestoring ──training begins from a checkpoint──> kGathering
 //
 // In kGathering, kRegrouping and kRestoring, members are to join. In kRegrouping the members of the
 // base were told to stop together at the end of a step; in the others the members that have not
@@ -28,7 +29,8 @@
 // a checkpoint (after StateLost one is asked for already), and TrainingBegun starts a new
 // lineage from it. One member reads it (Form says which: checkpoint_reader.h), and the others
 // receive it like another member's state. If that member cannot read it, or dies while it reads,
-// the next formation names another one, on another host if possible.
+// the next formation names another one, on another host if possible. If none can, and it is not the
+// content of the files, RestoreState asks again for the checkpoint from which training goes on.
 //
 // A value without I/O: step() takes what happened and appends what to do. Durable is image(): the
 // job journals it when PersistGeneration or SettleGeneration is among the effects, before anything
@@ -85,6 +87,10 @@ class Membership {
   [[nodiscard]] Lineage lineage() const { return lineage_; }
   // What carried the bytes between the members of the last generation that settled, in words.
   [[nodiscard]] const std::string& collective() const { return collective_; }
+  // Whether it asked for a checkpoint again because no member can read this one just now.
+  [[nodiscard]] bool could_not_read(const std::string& directory) const {
+    return state_ == State::kRestoring && reads_checkpoint() && restore_ == directory;
+  }
   // The settled generation whose training state goes on; 0: none.
   [[nodiscard]] Generation base() const { return base_; }
   // By rank: the members of the generation that is settled or forming, otherwise those of the base.
@@ -121,6 +127,7 @@ class Membership {
   [[nodiscard]] bool some_of_base_expected() const;
   void gather(State how);
   void begin_if_complete(Effects& out);
+  void nobody_can_read(const CheckpointReader::Why& why, Effects& out);
   void form(Effects& out);
   void settle(Effects& out);
   void lose(const MemberGone& e, Effects& out);

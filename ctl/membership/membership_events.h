@@ -147,9 +147,12 @@ struct GiveUp {
   ExitClass exit_class = ExitClass::kData;
   int code = 2;
 };
-// No member that is left holds the training state. Answered by TrainingBegun.
+// No member that is left holds the training state. Answered by TrainingBegun, of the present
+// lineage if none of them could read the checkpoint, and it is still the one that training goes on
+// from.
 struct RestoreState {
   Generation base;
+  std::string unread;  // why no member can read that checkpoint just now; empty: none has tried
 };
 // The member did not do what it was asked in time. It must be ended and started again.
 struct EndUnresponsive {

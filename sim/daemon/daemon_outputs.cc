@@ -3,6 +3,11 @@
 #include "sim/daemon/daemon.h"
 
 namespace antdt::sim {
+namespace {
+
+constexpr Duration kPauseBeforeLook = std::chrono::seconds(2);
+
+}  // namespace
 
 void DaemonOutputs::perform(ctl::job::Effects& effects) {
   for (ctl::job::Effect& effect : effects) {
@@ -79,8 +84,10 @@ void DaemonOutputs::store(const ctl::job::StoreCheckpoint& o) {
 }
 
 // The skips are declared at the end of the turn that reads the answer.
-void DaemonOutputs::on(const ctl::job::FindCheckpoint&) {
-  daemon_.feed_soon(daemon_.run_.files.newest());
+void DaemonOutputs::on(const ctl::job::FindCheckpoint& o) {
+  const auto look = [this] { daemon_.feed_soon(daemon_.run_.files.newest()); };
+  if (o.unread.empty()) return look();
+  daemon_.process_.after(daemon_.clock_.real(kPauseBeforeLook), look);
 }
 
 void DaemonOutputs::on(const ctl::job::PublishNote& o) {

@@ -22,7 +22,8 @@ MemberFiles::Answer MemberFiles::perform(const worker::ReadState& effect) {
 MemberFiles::Answer MemberFiles::read_on(const std::string& directory, std::uint64_t parts) {
   if (worker_.end_of_generation().over() || worker_.wants_to_leave()) {
     say_no_io();
-    return worker::StateUnreadable{"nobody waits for it any more", true};
+    return worker::StateUnreadable{"nobody waits for it any more",
+                                   worker::StateUnreadable::Cause::kInterrupted};
   }
   if (worker_.shape().read_time > Duration::zero() && parts < kParts) {
     say_io("reading the checkpoint", directory, parts);
@@ -31,7 +32,12 @@ MemberFiles::Answer MemberFiles::read_on(const std::string& directory, std::uint
     return {};
   }
   say_no_io();
-  const Trained* const saved = worker_.around().files.read(directory);
+  const SharedFiles& files = worker_.around().files;
+  if (files.away) {
+    return worker::StateUnreadable{"the file server does not answer",
+                                   worker::StateUnreadable::Cause::kDisk};
+  }
+  const Trained* const saved = files.read(directory);
   if (saved == nullptr) return worker::StateUnreadable{"it is damaged"};
   model_ = saved->model;
   return worker::StateRead{saved->step};

@@ -1,10 +1,21 @@
-// The training state of a member of a collective: read, compared with the others', passed on, saved.
+// The training state of a member of a collective: read, compared with the others', passed on,
+// saved.
 #include "trainer/loop/member_driver.h"
 #include "trainer/loop/state/healing.h"
 
 namespace antdt::trainer {
 
 using worker::Input;
+
+namespace {
+
+worker::StateUnreadable::Cause cause_of(ErrorKind kind) {
+  using Cause = worker::StateUnreadable::Cause;
+  if (kind == ErrorKind::kAborted) return Cause::kInterrupted;
+  return kind == ErrorKind::kIo ? Cause::kDisk : Cause::kContent;
+}
+
+}  // namespace
 
 // Reads part by part into place. The generation may end meanwhile; then nobody waits for this any
 // more.
@@ -27,7 +38,7 @@ Input MemberDriver::perform(const worker::ReadState& effect) {
   const auto step = read();
   if (!step) {
     tools_.client.set_io({});
-    return worker::StateUnreadable{step.error().message, step.error().kind == ErrorKind::kAborted};
+    return worker::StateUnreadable{step.error().message, cause_of(step.error().kind)};
   }
   return worker::StateRead{*step};
 }

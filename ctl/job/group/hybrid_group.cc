@@ -90,12 +90,23 @@ void HybridGroup::begin(const std::string& checkpoint, std::uint64_t version, Wo
   work.then(servers::RestoreChosen{checkpoint, version});
 }
 
+// What the servers have read is of the checkpoint that the members could not read. If training goes
+// on from another one, it is looked for when the servers have dropped that.
+bool HybridGroup::tries_again(const CheckpointFound& found, Work& work) {
+  if (!parts_.servers.serving()) return false;
+  if (!ring_.tries_again(found, work)) {
+    work.then(servers::RowsVoid{"no member can read what the rows belong to"});
+  }
+  return true;
+}
+
 // ------------------------------------------------------------------------ effects
 
 void HybridGroup::carry_out(const membership::Effect& effect, Work& work) {
   std::visit(Overloaded{
                  // The checkpoint is looked for when the servers have dropped their rows.
-                 [&](const membership::RestoreState&) {
+                 [&](const membership::RestoreState& e) {
+                   if (!e.unread.empty()) return ring_.carry_out(e, work);
                    work.then(servers::RowsVoid{"no member holds the training state"});
                  },
                  // While the servers do not serve, nobody is let in.

@@ -51,6 +51,7 @@ class HybridGroup final : public Group {
     return ring_.beginning(found);
   }
   void begin(const std::string& checkpoint, std::uint64_t version, Work& work) override;
+  [[nodiscard]] bool tries_again(const CheckpointFound& found, Work& work) override;
 
   // Carries out what the two machines want done.
   void carry_out(const membership::Effect& effect, Work& work);

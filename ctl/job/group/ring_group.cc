@@ -124,8 +124,8 @@ void RingGroup::carry_out(const membership::Effect& effect, Work& work) {
                  [&](const membership::GiveUp& e) {
                    work.then(lifecycle::JobFailed{e.exit_class, e.code, e.reason});
                  },
-                 [&](const membership::RestoreState&) {
-                   if (!parts_.lifecycle.outcome()) work.say(FindCheckpoint{});
+                 [&](const membership::RestoreState& e) {
+                   if (!parts_.lifecycle.outcome()) work.say(FindCheckpoint{e.unread});
                  },
                  [&](const membership::EndUnresponsive& e) { on(e, work); },
              },
@@ -248,6 +248,12 @@ void RingGroup::say_finish_again(Work& work) {
 
 Result<Beginning> RingGroup::beginning(const CheckpointFound& found) const {
   return from_checkpoint(parts_, found);
+}
+
+bool RingGroup::tries_again(const CheckpointFound& found, Work& work) {
+  if (!parts_.membership.could_not_read(found.directory)) return false;
+  work.then(membership::TrainingBegun{parts_.membership.lineage(), found.directory});
+  return true;
 }
 
 Beginning from_checkpoint(const Parts& parts, const CheckpointFound& found) {

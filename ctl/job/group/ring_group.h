@@ -40,6 +40,7 @@ class RingGroup final : public Group {
   void say_finish_again(Work& work) override;
   [[nodiscard]] Result<Beginning> beginning(const CheckpointFound& found) const override;
   void begin(const std::string& /*checkpoint*/, std::uint64_t /*version*/, Work&) override {}
+  [[nodiscard]] bool tries_again(const CheckpointFound& found, Work& work) override;
 
   // Carries out what Membership wants done.
   void carry_out(const membership::Effect& effect, Work& work);

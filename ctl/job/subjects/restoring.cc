@@ -10,6 +10,7 @@ namespace antdt::ctl::job {
 void Restoring::on(const CheckpointFound& e, Work& work) {
   // the job began to end while the checkpoint was looked for
   if (parts_.lifecycle.outcome()) return;
+  if (parts_.group.tries_again(e, work)) return;
   // Nobody is left who could report how far the dead members were.
   parts_.suspicions.add_all_of_members(work);
   if (parts_.suspicions.end_job_if_shared(work)) return;

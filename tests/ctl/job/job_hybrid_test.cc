@@ -110,6 +110,48 @@ TEST_F(JobHybridTest, ALostServerTakesMembersAndServersBackToOneCheckpoint) {
   EXPECT_EQ(forms[0].second.base, Generation{}) << "nobody's replica belongs to these rows";
 }
 
+TEST_F(JobHybridTest, ServersKeepWhatTheyReadWhileMembersTryAgainAndDropItForAnotherCheckpoint) {
+  const job::CheckpointFound found{"checkpoints/2", Step{}, machine->ledger().image(),
+                                   machine->accounts().image()};
+  serve_all();
+  settle();
+  lose_the_first_server();
+  for (const Member m : {w(0), w(1)}) says(m, join(Generation{1}, Step{7}));
+  feed(found);
+  for (const Member m : {w(0), w(1)}) says(m, join(Generation{1}, Step{7}));
+  serve_all(2);
+  wire::Join cannot = join();
+  cannot.unreadable = "state.bin cannot be read: Stale file handle";
+  cannot.unreadable_may_pass = true;
+  const auto nobody_can = [&] {
+    for (const auto& [reader, other] : {std::pair(w(0), w(1)), std::pair(w(1), w(0))}) {
+      says(reader, cannot);
+      says(other, join());
+    }
+  };
+  nobody_can();
+  ASSERT_EQ(searches, 2U);
+  EXPECT_TRUE(machine->server_group().serving());
+  forms.clear();
+  EXPECT_THAT(sent<wire::PsServe>(feed(found)), IsEmpty());
+  EXPECT_THAT(forms, SizeIs(2));
+  EXPECT_EQ(machine->membership().lineage(), Lineage{2});
+
+  nobody_can();
+  ASSERT_EQ(searches, 3U);
+  job::CheckpointFound older = found;
+  older.directory = "checkpoints/1";
+  feed(older);
+  EXPECT_FALSE(machine->server_group().serving());
+  for (const Member m : {s(0, 2), s(1)}) joins(m);
+  for (const Member m : {w(0), w(1)}) says(m, join());  // both repeat it until they are answered
+  ASSERT_EQ(searches, 4U);
+  const auto serves = sent<wire::PsServe>(feed(older));
+  ASSERT_THAT(serves, SizeIs(2));
+  EXPECT_EQ(serves[0].second.restore, "checkpoints/1");
+  EXPECT_EQ(machine->membership().lineage(), Lineage{3});
+}
+
 TEST_F(JobHybridTest, ARestartOfTheJobDaemonKeepsBothGroups) {
   serve_all();
   settle();

@@ -147,6 +147,32 @@ TEST_F(JobMachineTest, WhenEveryMemberIsLostTrainingGoesOnFromTheNewestCheckpoin
   EXPECT_EQ(machine->membership().lineage(), Lineage{2});
 }
 
+TEST_F(JobMachineTest, WhatTheMembersCannotReadJustNowIsLookedForAgainInTheSameLineage) {
+  place(1);
+  settle({w(0)});
+  const std::string ledger = machine->ledger().image(), accounts = machine->accounts().image();
+  feed(lifecycle::WorkerExited{w(0), {-1, 9, "", "", ""}});
+  says(w(0, 2), join());
+  feed(job::CheckpointFound{"checkpoints/2", Step{}, ledger, accounts});
+  wire::Join cannot = join();
+  cannot.unreadable = "state.bin cannot be read: Stale file handle";
+  cannot.unreadable_may_pass = true;
+  const auto asks = all<job::FindCheckpoint>(says(w(0, 2), cannot));
+  ASSERT_EQ(asks.size(), 1U);
+  EXPECT_THAT(asks[0].unread, HasSubstr("checkpoints/2: w0 on a: state.bin cannot be read"));
+  auto forms =
+      sent<wire::Form>(feed(job::CheckpointFound{"checkpoints/2", Step{}, ledger, accounts}));
+  ASSERT_EQ(forms.size(), 1U);
+  EXPECT_EQ(forms[0].second.restore, "checkpoints/2");
+  EXPECT_EQ(machine->membership().lineage(), Lineage{2});
+  // Meanwhile somebody has removed it.
+  ASSERT_EQ(all<job::FindCheckpoint>(says(w(0, 2), cannot)).size(), 1U);
+  forms = sent<wire::Form>(feed(job::CheckpointFound{"checkpoints/1", Step{}, ledger, accounts}));
+  ASSERT_EQ(forms.size(), 1U);
+  EXPECT_EQ(forms[0].second.restore, "checkpoints/1");
+  EXPECT_EQ(machine->membership().lineage(), Lineage{3});
+}
+
 TEST_F(JobMachineTest, WithoutACheckpointTrainingBeginsAgain) {
   place(1);
   settle({w(0)});

@@ -30,11 +30,35 @@ class ReadingTest : public MembershipTest {
     }
     return last;
   }
-  Effects cannot_read(Member member) {
+  Effects cannot_read(Member member, const wire::Join& why = damaged()) {
+    return step(MemberJoined{member, m.generation(), why});
+  }
+  static wire::Join damaged() {
     wire::Join j = join();
     j.unreadable = "state.bin: it does not have the checksum of MANIFEST.json";
     j.problem = "cannot read the checkpoint";
-    return step(MemberJoined{member, m.generation(), j});
+    return j;
+  }
+  static wire::Join stale() {
+    wire::Join j = damaged();
+    j.unreadable = "state.bin cannot be read: Stale file handle";
+    j.unreadable_may_pass = true;
+    return j;
+  }
+  // One after the other tries; the effects after the last one.
+  Effects none_can_read(const std::vector<wire::Join>& whys) {
+    Effects last;
+    for (std::size_t tried = 0; tried < whys.size(); ++tried) {
+      if (tried > 0) connect_all();
+      std::vector<Member> others = members_of(m.members());
+      const Member reader = others.at(forms.at(0).form.reader);
+      asked.push_back(reader);
+      cannot_read(reader, whys.at(tried));
+      std::erase(others, reader);
+      last = rejoin(others);
+      if (auto found = all<SendForm>(last); !found.empty()) forms = std::move(found);
+    }
+    return last;
   }
   // The other members have been told of it.
   Effects rejoin(const std::vector<Member>& members) {
@@ -45,6 +69,7 @@ class ReadingTest : public MembershipTest {
     return last;
   }
   std::vector<SendForm> forms;
+  std::vector<Member> asked;  // by none_can_read()
 };
 
 TEST_F(ReadingTest, OneMemberIsToReadAndAllHearWhichOne) {
@@ -80,6 +105,38 @@ TEST_F(ReadingTest, ACheckpointThatNobodyCanReadEndsTheJobWithFileAndCause) {
   EXPECT_EQ(end[0].exit_class, ExitClass::kCheckpoint);
   EXPECT_THAT(end[0].reason, HasSubstr("checkpoints/7"));
   EXPECT_THAT(end[0].reason, HasSubstr("w1 on a: state.bin: it does not have the checksum"));
+}
+
+TEST_F(ReadingTest, WhatMayPassIsLookedForAgainAndTheSameMembersTryAgain) {
+  const auto asks = all<RestoreState>(none_can_read({damaged(), stale(), stale()}));
+  ASSERT_EQ(asks.size(), 1U);
+  EXPECT_EQ(asks[0].base, Generation{});
+  EXPECT_THAT(asks[0].unread,
+              HasSubstr("no member can read the checkpoint checkpoints/7: w0 on a"));
+  EXPECT_THAT(asks[0].unread, HasSubstr("w2 on b: state.bin cannot be read: Stale file handle"));
+  EXPECT_TRUE(m.could_not_read("checkpoints/7"));
+  EXPECT_FALSE(m.could_not_read("checkpoints/8"));
+  clock.advance(10 * kPatience);
+  EXPECT_TRUE(step(TimePassed{}).empty()) << "nobody is to do anything";
+  // One that dies meanwhile, and its successor, are no reason to try.
+  given(MemberGone{w(1), "killed"});
+  expect({w(0), w(1, 2), w(2)});
+  EXPECT_TRUE(all<SendForm>(step(MemberJoined{w(1, 2), {}, join()})).empty());
+  forms = all<SendForm>(step(TrainingBegun{m.lineage(), "checkpoints/7"}));
+  ASSERT_EQ(forms.size(), 3U);
+  EXPECT_EQ(forms[0].form.restore, "checkpoints/7");
+  EXPECT_FALSE(m.could_not_read("checkpoints/7"));
+}
+
+TEST_F(ReadingTest, EachIsAskedBeforeAnyIsAskedAgainThoughHostsHaveDifferentNumbers) {
+  const std::vector<Member> four = {w(0), w(2), w(3), w(4)};  // w0 is alone on its host
+  given(MemberGone{w(1), "killed"});
+  expect(four);
+  forms = all<SendForm>(rejoin(four));
+  connect_all();
+  const auto last = none_can_read({4, stale()});
+  EXPECT_THAT(asked, testing::UnorderedElementsAreArray(four));
+  EXPECT_EQ(all<RestoreState>(last).size(), 1U);
 }
 
 TEST_F(ReadingTest, AMemberThatDiedWhileReadingIsNotAskedFirstAgain) {

@@ -3,13 +3,15 @@ for damaged: the job waits for them, and does not begin anew."""
 
 import ctypes
 import os
+import shutil
+import signal
 import subprocess
 import unittest
 
 import broken_off
 import tally
 from broken_off import EXTRA, RECORDS
-from harness import ANTDT, await_true, needs_trainer
+from harness import ANTDT, BIN, await_true, needs_trainer
 
 
 def exchange(one, other):
@@ -90,6 +92,51 @@ class Unreadable(broken_off.BrokenOff):
                                  f"{middle} ")
         self.assertEqual(self.events(run_dir, "checkpoint-damaged"), [])
         self.assertIn(str(middle), self.events(run_dir, "restored")[-1])
+        self.assert_exact(summary, run_dir, RECORDS, 2)
+        self.assert_nothing_left()
+
+    def seen_otherwise(self, view, target):
+        """A trainer that sees a directory in place of the one that a link names, while there is such
+        a directory. Who else looks there sees what is there."""
+        trainer = BIN / "antdt-trainer"
+        program = self.write("bin/antdt-trainer", f"""#!/bin/sh
+[ -e {view} ] || exec {trainer} "$@"
+exec unshare -rm sh -c 'mount --bind {view} "$(readlink {target})" && exec {trainer} "$@"' - "$@"
+""")
+        program.chmod(0o755)
+        return program
+
+    def test_a_checkpoint_that_only_the_job_daemon_can_read_is_tried_again(self):
+        tried = subprocess.run(["unshare", "-rm", "mount", "--bind", "/tmp", "/mnt"],
+                               capture_output=True, text=True)
+        if tried.returncode != 0:
+            self.skipTest("no mounts of its own: " + tried.stderr.strip())
+        view, target = self.dir / "view", self.dir / "target"
+        job = self.write("job.toml", tally.job(workers=2, records=RECORDS, delay="10ms", extra=EXTRA)
+                         .replace("antdt-trainer", str(self.seen_otherwise(view, target))))
+        process, run_dir = self.start_job(job)
+        self.await_training(run_dir)
+        await_true(lambda: self.checkpoints(run_dir), 60, "a checkpoint")
+        workers = self.await_answer(run_dir)["workers"]
+        daemon = self.jobd_pid(run_dir)
+        self.kill(daemon, signal.SIGSTOP)  # so that no newer one is stored
+        for worker in workers:
+            self.kill(worker["pid"])
+        newest = tally.newest(run_dir)
+        target.symlink_to(newest)
+        shutil.copytree(newest, view)  # no worker is started meanwhile
+        put_back = self.hidden(view / "tally.f32")
+        self.kill(daemon, signal.SIGCONT)
+        await_true(lambda: self.events(run_dir, "checkpoint-unknown"), 60, "a word about it")
+        [said] = self.events(run_dir, "checkpoint-unknown")
+        self.assertRegex(said, f"no member can read the checkpoint {newest}: "
+                               "w0 on .*/tally.f32 cannot be read: .*; w1 on .*The job waits until")
+        self.assertIn("checkpoint", self.await_answer(run_dir)["waiting_for"])
+        put_back()
+        summary = self.finish(process, run_dir)
+        [restored] = self.events(run_dir, "restored")
+        self.assertIn(f"from {newest} ", restored)
+        self.assertEqual(summary["lineages"], 2)
         self.assert_exact(summary, run_dir, RECORDS, 2)
         self.assert_nothing_left()
 

@@ -11,7 +11,7 @@
 //   heard [plan=N] [checkpoint=N] [leave=CODE] [regroup] [stop] [over] [ends=REASON]
 //                                what it knows by now
 //   tick
-//   built, connected, read step=N, unreadable [interrupted] REASON, hashed
+//   built, connected, read step=N, unreadable [interrupted|disk] REASON, hashed
 //   compared STEP[/gN|/-]|- ...  the states of the members, by rank; -: it has none. Replicas were
 //                                made equal in generation N, or may differ; else: equal since the
 //                                base
@@ -103,8 +103,11 @@ class MemberScript : public transcript::Machine {
     if (what == "connected") return CollectiveConnected{};
     if (what == "read") return StateRead{Step{line.number("step", 0)}};
     if (what == "unreadable") {
-      const bool interrupted = line.has("interrupted");
-      return StateUnreadable{line.rest(interrupted ? 1 : 0), interrupted};
+      using Cause = StateUnreadable::Cause;
+      const Cause cause = line.has("interrupted") ? Cause::kInterrupted
+                          : line.has("disk")      ? Cause::kDisk
+                                                  : Cause::kContent;
+      return StateUnreadable{line.rest(cause == Cause::kContent ? 0 : 1), cause};
     }
     if (what == "hashed") return StateHashed{77};
     if (what == "compared") return compared(line);
@@ -356,6 +359,7 @@ class MemberScript : public transcript::Machine {
     std::string shown = fmt::format("say join: state of g{} at step {}", m.settled, m.step);
     if (!m.problem.empty()) shown += "; problem: " + m.problem;
     if (!m.unreadable.empty()) shown += "; unreadable: " + m.unreadable;
+    if (m.unreadable_may_pass) shown += " (may pass)";
     if (!m.ends.empty()) shown += "; ends the training: " + m.ends;
     return shown;
   }

@@ -103,9 +103,8 @@ Formation::End Formation::on(const StateRead& input, Effects& out) {
 // From: reading. To: failed.
 Formation::End Formation::on(const StateUnreadable& input, Effects&) {
   expect<Reading>();
-  if (input.interrupted) return Failed{input.why};
-  return Failed{fmt::format("cannot read the checkpoint {}: {}", form_.restore, input.why),
-                input.why};
+  if (input.cause == StateUnreadable::Cause::kInterrupted) return Failed{input.why};
+  return Failed{fmt::format("cannot read the checkpoint {}: {}", form_.restore, input.why), input};
 }
 
 // From: connecting, reading. To: comparing states; gave up, if it holds another state.

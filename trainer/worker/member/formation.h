@@ -39,7 +39,7 @@ class Formation {
   // The generation cannot be formed with this member as it is.
   struct Failed {
     std::string why;
-    std::string unreadable = {};  // why the checkpoint could not be read
+    std::optional<StateUnreadable> unread = {};  // the checkpoint could not be read
   };
   struct GaveUp {
     Error error;

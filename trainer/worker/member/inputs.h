@@ -86,8 +86,13 @@ struct StateRead {
   Step step;
 };
 struct StateUnreadable {
+  enum class Cause : std::uint8_t {
+    kInterrupted,  // nobody waits for the state any more
+    kContent,      // it is damaged, or not what this member can load
+    kDisk,         // an error of the disk or the file server, which may pass
+  };
   std::string why;
-  bool interrupted = false;  // nobody waits for the state any more
+  Cause cause = Cause::kContent;
 };
 struct StatesCompared {
   std::vector<HealSlot> slots;  // by rank

@@ -62,15 +62,18 @@ bool MemberMachine::in_generation() const {
 }
 
 // From: nothing. To: joining.
-void MemberMachine::on(const Started&, MonoTime, Effects& out) { join({}, {}, out); }
+void MemberMachine::on(const Started&, MonoTime, Effects& out) { join({}, out); }
 
 // To: joining. Reports that it is ready for a new generation, or why the last one could not be
 // formed here.
-void MemberMachine::join(std::string problem, std::string unreadable, Effects& out) {
+void MemberMachine::join(const Formation::Failed& problem, Effects& out) {
   state_ = Joining{};
   wire::Join join = config_.join;
-  join.problem = std::move(problem);
-  join.unreadable = std::move(unreadable);
+  join.problem = problem.why;
+  if (problem.unread) {
+    join.unreadable = problem.unread->why;
+    join.unreadable_may_pass = problem.unread->cause == StateUnreadable::Cause::kDisk;
+  }
   join.settled = std::max(member_.training.settled, member_.ready);
   join.step = member_.training.step;
   join.ends = member_.heard.ends;
@@ -117,8 +120,8 @@ void MemberMachine::formation_ended(Formation::End end, Effects& out) {
 
 // Where the generation is over anyway, this is no problem of its own; what cannot be read is.
 void MemberMachine::formation_failed(const Formation::Failed& failed, Effects& out) {
-  const bool says_why = !member_.heard.over || !failed.unreadable.empty();
-  dissolve(failed.why, out, says_why ? failed.why : std::string(), failed.unreadable);
+  const bool says_why = !member_.heard.over || failed.unread;
+  dissolve(failed.why, out, {says_why ? failed.why : std::string(), failed.unread});
 }
 
 // ------------------------------------------------------------ the end of a generation
@@ -145,12 +148,12 @@ void MemberMachine::on(const CollectiveBroke& input, MonoTime, Effects& out) {
 }
 
 // From: any. To: joining.
-void MemberMachine::dissolve(const std::string& reason, Effects& out, std::string problem,
-                             std::string unreadable) {
+void MemberMachine::dissolve(const std::string& reason, Effects& out,
+                             const Formation::Failed& problem) {
   member_.resting = TimeUse::kReconfigure;
   out.emplace_back(SpendTime{member_.resting});
   out.emplace_back(LeaveCollective{reason});
-  join(std::move(problem), std::move(unreadable), out);
+  join(problem, out);
 }
 
 }  // namespace antdt::worker

@@ -96,12 +96,12 @@ class MemberMachine {
   template <class Answer>
   void on(const Answer& input, MonoTime now, Effects& out);
 
-  void join(std::string problem, std::string unreadable, Effects& out);
+  // `problem`: why a generation could not be formed here; empty: it was not this member's fault.
+  void join(const Formation::Failed& problem, Effects& out);
   void formation_ended(Formation::End end, Effects& out);
   void formation_failed(const Formation::Failed& failed, Effects& out);
   // The generation is over for this member: releases it and joins again.
-  void dissolve(const std::string& reason, Effects& out, std::string problem = {},
-                std::string unreadable = {});
+  void dissolve(const std::string& reason, Effects& out, const Formation::Failed& problem = {});
   void phase_ended(PhaseEnd end, std::string reason, Effects& out);
   void give_up(Error error, Effects& out);
   void leave(Effects& out);

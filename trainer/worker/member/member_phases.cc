@@ -66,7 +66,7 @@ void MemberMachine::phase_ended(PhaseEnd end, std::string reason, Effects& out) 
       member_.resting = TimeUse::kReconfigure;
       out.emplace_back(SpendTime{member_.resting});
       member_.told_end = true;
-      join({}, {}, out);
+      join({}, out);
       out.emplace_back(StopReading{});
       return;
     case PhaseEnd::kLeave:

@@ -30,6 +30,14 @@ const EventView* newest(const std::vector<EventView>& events, std::string_view k
   return found == events.rend() ? nullptr : &*found;
 }
 
+// Why the checkpoint is not read from which training is to go on; null: nothing is known against
+// it.
+const EventView* unread_checkpoint(const std::vector<EventView>& events) {
+  const EventView* const unread = newest(events, "checkpoint-unknown");
+  const EventView* const formed = newest(events, "generation");
+  return formed != nullptr && unread < formed ? nullptr : unread;
+}
+
 std::string list(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
@@ -99,6 +107,9 @@ void tell_hang(const report::HangFound& hang, std::vector<std::string>& why) {
 void add_circumstances(const report::Status& s, const std::vector<EventView>& events,
                        std::vector<std::string>& why) {
   if (!s.waiting_for.empty()) why.push_back(sentence("It waits for " + s.waiting_for));
+  if (const EventView* unread = unread_checkpoint(events)) {
+    why.push_back(sentence(at(unread->time_s) + ": " + unread->text));
+  }
   if (s.paused) {
     why.emplace_back(
         "Nobody is given records before there is room; workers train what they hold, "

@@ -156,6 +156,22 @@ TEST(Explain, AFormingGroupNamesTheAwaitedMembersAndTheReason) {
   EXPECT_THAT(e.next, Contains(HasSubstr("hang_after")));
 }
 
+TEST(Explain, ACheckpointThatCannotBeReadIsTheReasonUntilAGroupHasFormed) {
+  report::Status s = trains();
+  s.waiting_for = "the checkpoint from which training goes on";
+  ExplainInput input = running(s);
+  input.events = {{3, "generation", "generation 1 is settled"},
+                  {4, "checkpoint-unknown", "no member can read the checkpoint c"}};
+  auto told = explain(input);
+  ASSERT_TRUE(told) << told.error().message;
+  const auto the_reason = Contains("At 4.0s: no member can read the checkpoint c.");
+  EXPECT_THAT(told->why, the_reason);
+  input.events.push_back({9, "generation", "generation 2 is settled"});
+  told = explain(input);
+  ASSERT_TRUE(told) << told.error().message;
+  EXPECT_THAT(told->why, Not(the_reason));
+}
+
 TEST(Explain, AWorkerIsToldOfAlone) {
   auto input = running(trains());
   input.worker = "w1";

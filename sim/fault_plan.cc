@@ -277,11 +277,11 @@ void FaultPlan::fill_the_checkpoints_disk() {
 
 // Often there is nobody left who holds the training state, so that somebody has to read.
 void FaultPlan::take_the_checkpoints_away() {
-  world_.say("fault: workers cannot read checkpoints");
+  world_.say("fault: workers and servers cannot read checkpoints");
   on_.files.away = true;
   if (rng_.chance(0.5)) kill_all([](const Program&) { return true; });
-  world_.after(rng_.time(milliseconds(100), seconds(15)), [this] {
-    world_.say("workers can read checkpoints again");
+  world_.after(rng_.time(milliseconds(100), seconds(60)), [this] {
+    world_.say("they can read checkpoints again");
     on_.files.away = false;
   });
 }

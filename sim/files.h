@@ -26,7 +26,7 @@ struct SharedFiles {
   std::map<std::string, PsSlices> slices;         // the same for servers
   std::map<std::string, Checkpoint> checkpoints;  // by name
   bool full = false;                              // nothing more can be written
-  bool away = false;                              // workers cannot read their checkpoints
+  bool away = false;                              // workers and servers cannot read checkpoints
   std::uint64_t records = 0;                      // of the training data at its largest
   bool unread = false;                            // sabotage: servers do not read their slices
 

@@ -87,7 +87,7 @@ struct Faults {
   std::uint32_t journal_full = 0;   // the disk has no room for the journal
   std::uint32_t store_still = 0;    // the journal's store does not answer for a while
   std::uint32_t files_full = 0;     // the disk has no room for checkpoints
-  std::uint32_t files_away = 0;     // workers cannot read checkpoints for a while
+  std::uint32_t files_away = 0;     // nobody but the daemon can read checkpoints
   std::uint32_t spoil = 0;          // the newest checkpoint is damaged
   std::uint32_t operator_wish = 0;  // evictions, resizes, skips, a stop and a resume
   bool program_skips = false;       // the workers' program skips some records

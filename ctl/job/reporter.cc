@@ -121,7 +121,7 @@ std::vector<ServerReport> servers_of(const Parts& parts) {
 
 // Adds, while the job runs, how many servers there are and which processes are waited for.
 void add_server_count(JobReport& report, const Parts& parts) {
-  report.waiting_for = parts.servers.waiting_for();
+  if (std::string text = parts.servers.waiting_for(); !text.empty()) report.waiting_for = text;
   report.servers_count = parts.lifecycle.servers();
   report.servers_wanted = parts.lifecycle.servers_wanted();
   if (!report.waiting_for.empty() || report.servers_wanted == 0) return;

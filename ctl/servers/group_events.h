@@ -26,6 +26,7 @@ struct GroupJoinRequested {
   std::string endpoint;      // set by a server
   std::string key = {};      // the public key by which it is known over tcp
   std::string problem = {};  // set by a worker that knows where the servers are and could not begin
+  bool unread = false;       // since a server cannot read its slices just now
 };
 // A server has applied an order.
 struct ServeAnswered {
@@ -146,7 +147,9 @@ struct ReportTrouble {
   bool last = false;
 };
 // What the servers held is lost. Answered by RestoreChosen.
-struct ChooseRestore {};
+struct ChooseRestore {
+  std::string unread = {};  // why what was chosen last cannot be read just now; empty: it can
+};
 // A checkpoint is written or, with an error, given up.
 struct ConcludeCut {
   std::uint64_t number = 0;

@@ -32,6 +32,7 @@ class RowSource {
   // From: lost. To: asked. Returns whether the checkpoint must be asked for now.
   [[nodiscard]] bool ask_once();
   [[nodiscard]] bool is_known() const { return state_ == State::kKnown; }
+  [[nodiscard]] bool is_asked_for() const { return state_ == State::kAsked; }
 
   [[nodiscard]] const std::string& restore() const { return restore_; }  // empty: the seeded start
   [[nodiscard]] std::uint64_t version() const { return version_; }       // number of updates in it

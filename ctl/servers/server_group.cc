@@ -102,6 +102,7 @@ void ServerGroup::on(const GroupJoinRequested& e, Effects& out) {
     return tell_servers(out);
   }
   if (!workers_.is_admitted(e.member)) return;
+  if (e.unread) return slices_unread(e, out);
   if (!e.problem.empty()) {
     if (auto trouble = workers_.note_trouble(e.member, e.problem, now_)) {
       out.emplace_back(std::move(*trouble));
@@ -133,7 +134,7 @@ void ServerGroup::form_if_complete(Effects& out) {
   if (state_ != State::kGathering || roll_.workers().empty()) return;
   if (!placement_.can_assign(roll_) || !missing().empty()) return;
   if (!rows_.is_known()) {
-    if (rows_.ask_once()) out.emplace_back(ChooseRestore{});
+    if (rows_.ask_once()) out.emplace_back(ChooseRestore{std::exchange(unread_, {})});
     return;
   }
   generation_ = generation_.next();
@@ -165,6 +166,17 @@ void ServerGroup::on(const GroupMemberLost& e, Effects& out) {
   if (!workers_.lose(e.member)) return;
   give_up_cut(fmt::format("{} was lost while it was written", e.member.worker), out);
   tell_servers(out);
+}
+
+// From: kServing. To: kGathering. The next group begins with a checkpoint, also those servers that
+// kept rows: some may have read theirs, and some worker may have trained with them.
+void ServerGroup::slices_unread(const GroupJoinRequested& e, Effects& out) {
+  unread_ = fmt::format("servers cannot read the checkpoint {}: {}: {}", rows_.restore(),
+                        e.member.worker, e.problem);
+  dissolve(unread_, out);
+  rows_.keep({});
+  roll_.worker_joined(e.member);
+  form_if_complete(out);
 }
 
 // ------------------------------------------------------------------------- losses
@@ -408,6 +420,9 @@ std::vector<Member> ServerGroup::missing() const {
 std::string ServerGroup::waiting_for() const {
   const std::vector<Member> members = missing();
   const bool nobody_waits = state_ == State::kServing && workers_.leaving().empty();
+  if (members.empty() && state_ == State::kGathering && rows_.is_asked_for()) {
+    return "the checkpoint from which training goes on";
+  }
   if (members.empty() || nobody_waits) return "";
   std::string text;
   for (const Member m : members) text += fmt::format("{} ", m.worker);

@@ -108,6 +108,7 @@ class ServerGroup {
   void on(const TimePassed& e, Effects& out);
 
   void server_joined(const GroupJoinRequested& e, Effects& out);
+  void slices_unread(const GroupJoinRequested& e, Effects& out);
   void form_if_complete(Effects& out);
   void serve_or_admit(Effects& out);
   void lose_server(const GroupMemberLost& e, Effects& out);
@@ -132,6 +133,8 @@ class ServerGroup {
   Briefing briefing_;
   GroupCut cut_;
   RowSource rows_;
+  std::string
+      unread_;  // why the servers could not read rows_.restore(), until it is asked for again
   Patience patience_;
   std::optional<std::uint32_t> backups_;
   double rate_ = 1;

@@ -48,6 +48,8 @@ ps_worker::Input PsGroup::lost() {
   if (failure && failure->kind == ErrorKind::kRefused && !outside_.over()) {
     outside_.refused(failure->message);
   }
+  // It cannot read its slices just now.
+  if (failure && failure->kind == ErrorKind::kIo) return worker::WorkFailed{*failure};
   return ps_worker::ServersLost{"no server answers any more"};
 }
 

@@ -147,6 +147,7 @@ PsServerLoop::Outside PsServer::outside_of(Generation generation) {
             return around_.files.write(directory, slices);
           },
           [this](const std::string& directory) { return around_.files.read_slices(directory); },
+          [this] { return around_.files.away; },
           [this, generation](std::uint32_t home, const wire::PsDecision& d) {
             around_.checks.decided(generation, home, d);
           },

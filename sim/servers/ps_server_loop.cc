@@ -188,6 +188,9 @@ void PsServerLoop::perform(const ps::replica::MakePiece& effect) {
 }
 
 void PsServerLoop::perform(const node::ReadSlices& effect) {
+  if (outside_.files_are_away()) {
+    return answer(node::SlicesRead{"the file server does not answer", wire::RefusalCode::kIo});
+  }
   const PsSlices* const saved = outside_.read(effect.directory);
   const auto read = [&](std::uint32_t slice) {
     return saved->contains(slice) &&
@@ -196,7 +199,7 @@ void PsServerLoop::perform(const node::ReadSlices& effect) {
   // A server that does not read (Sabotage::kKeepOldState) gets nothing.
   const bool whole = saved != nullptr &&
                      (saved->empty() || std::ranges::all_of(server_.node().own_slices(), read));
-  answer(node::SlicesRead{whole ? "" : "the slices of the checkpoint cannot be read"});
+  answer(node::SlicesRead{whole ? "" : "the slices of the checkpoint are damaged"});
 }
 
 PsSlices PsServerLoop::own_slices() {

@@ -42,8 +42,9 @@ class PsServerLoop {
     std::function<void(PsAnswer)> answer;
     // Writes slices; returns the error, or "".
     std::function<std::string(const std::string& directory, const PsSlices&)> write;
-    // Returns null if they cannot be read.
+    // Returns null if they are damaged.
     std::function<const PsSlices*(const std::string& directory)> read;
+    std::function<bool()> files_are_away;  // nothing can be read for a while
     std::function<void(std::uint32_t home, const wire::PsDecision&)> decided;
     std::function<std::uint64_t()> new_socket;
     std::function<Duration()> time_to_write;

@@ -123,7 +123,7 @@ void ServerNode::on(const node::SlicesRead& input) {
   ReplyTo opened = *std::exchange(opening_, std::nullopt);
   if (!input.error.empty()) {
     server_.forget_store();
-    opened.body = wire::Refused{wire::RefusalCode::kCorrupt, input.error};
+    opened.body = wire::Refused{input.refusal, input.error};
   }
   replies_.push_back(std::move(opened));
 }

@@ -71,6 +71,8 @@ struct SlicesOrdered {
 };
 struct SlicesRead {
   std::string error;  // empty: the slices are in the store
+  // With an error, the answer to who asked. kIo: it is the disk or the file server, and may pass.
+  wire::RefusalCode refusal = wire::RefusalCode::kCorrupt;
 };
 struct WritingBegun {
   std::uint64_t number = 0;

@@ -318,7 +318,10 @@ void ServerLoop::perform(const node::AnswerServe& effect) {
 
 void ServerLoop::perform(const node::ReadSlices& effect) {
   const Status restored = restore_slices(effect.directory);
-  answer(node::SlicesRead{restored ? std::string() : restored.error().message});
+  if (restored) return answer(node::SlicesRead{});
+  const bool may_pass = restored.error().kind == ErrorKind::kIo;
+  answer(node::SlicesRead{restored.error().message,
+                          may_pass ? wire::RefusalCode::kIo : wire::RefusalCode::kCorrupt});
 }
 
 Status ServerLoop::restore_slices(const std::string& directory) {

@@ -43,15 +43,16 @@ void ServersGroup::expect(Work& work) {
   work.then(std::move(expected));
 }
 
-void ServersGroup::join(Member member, Generation /*generation*/, const wire::Join& join,
-                        Work& work) {
+void ServersGroup::join(Member member, Generation generation, const wire::Join& join, Work& work) {
   // A join is repeated, and an old one may arrive late.
   wire::PsSaid& newest = said_[member];
   const auto order = [](const wire::PsSaid& s) {
     return std::tuple(s.generation, s.phase, s.place);
   };
   if (order(newest) < order(join.said)) newest = join.said;
-  work.then(servers::GroupJoinRequested{member, join.endpoint, join.key, join.problem});
+  // It may repeat what it said of an earlier group.
+  const bool unread = join.unreadable_may_pass && generation == this->generation();
+  work.then(servers::GroupJoinRequested{member, join.endpoint, join.key, join.problem, unread});
 }
 
 void ServersGroup::release(const lifecycle::ReleaseWorker& gone, Work& work) {
@@ -115,8 +116,8 @@ void ServersGroup::carry_out(const servers::Effect& effect, Work& work) {
                  [&](const servers::SendRosters& e) {
                    for (const Member worker : e.workers) work.send(worker, generation(), roster());
                  },
-                 [&](const servers::ChooseRestore&) {
-                   if (!parts_.lifecycle.outcome()) work.say(FindCheckpoint{});
+                 [&](const servers::ChooseRestore& e) {
+                   if (!parts_.lifecycle.outcome()) work.say(FindCheckpoint{e.unread});
                  },
                  [&](const servers::ConcludeCut& e) { cuts_.on(e, work); },
                  [&](const auto& e) { on(e, work); },

@@ -292,6 +292,28 @@ TEST_F(KeepingGroupTest, TheRemainingServersGoOnWithTheirRows) {
   EXPECT_TRUE(told[1].reads);
 }
 
+TEST_F(KeepingGroupTest, WhatAServerCannotReadJustNowIsChosenAgainAndAllServersReadIt) {
+  lose_one();
+  step(servers::RestoreChosen{"/c/s9", 9});
+  serves(s(0), 1);
+  serves(s(1, 2), 1);
+  ASSERT_TRUE(group.serving());
+  seen.clear();
+  step(GroupJoinRequested{w(1), "", key(w(1)), "slice-01.rows: Stale file handle", true});
+  EXPECT_EQ(all<DissolveGroup>(seen).size(), 1U);
+  EXPECT_TRUE(all<ChooseRestore>(seen).empty()) << "w0 has not joined again";
+  const auto asks = all<ChooseRestore>(joins(w(0)));
+  ASSERT_EQ(asks.size(), 1U);
+  EXPECT_EQ(asks[0].unread,
+            "servers cannot read the checkpoint /c/s9: w1: slice-01.rows: Stale file handle");
+  EXPECT_TRUE(group.keepers().empty()) << "the checkpoint holds for all";
+  EXPECT_EQ(group.waiting_for(), "the checkpoint from which training goes on");
+  for (const SendServe& told : all<SendServe>(step(servers::RestoreChosen{"/c/s9", 9}))) {
+    EXPECT_FALSE(told.serve.keep);
+    EXPECT_TRUE(told.reads);
+  }
+}
+
 TEST_F(KeepingGroupTest, TheNextIncarnationKnowsWhichServersKeepWhichRows) {
   lose_one();
   const ServerGroupImage image = group.image();

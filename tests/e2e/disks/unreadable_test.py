@@ -9,6 +9,7 @@ import subprocess
 import unittest
 
 import broken_off
+import server_jobs
 import tally
 from broken_off import EXTRA, RECORDS
 from harness import ANTDT, BIN, await_true, needs_trainer
@@ -23,7 +24,11 @@ def exchange(one, other):
 
 
 @needs_trainer
-class Unreadable(broken_off.BrokenOff):
+class Unreadable(broken_off.BrokenOff, server_jobs.ServersTest):
+    def setUp(self):
+        super().setUp()
+        self.view, self.target = self.dir / "view", self.dir / "target"
+
     def test_a_job_that_cannot_list_its_checkpoints_waits_until_it_can(self):
         job = self.write("job.toml", tally.job(workers=2, records=RECORDS, delay="10ms", extra=EXTRA))
         process, run_dir = self.start_job(job)
@@ -95,49 +100,69 @@ class Unreadable(broken_off.BrokenOff):
         self.assert_exact(summary, run_dir, RECORDS, 2)
         self.assert_nothing_left()
 
-    def seen_otherwise(self, view, target):
-        """A trainer that sees a directory in place of the one that a link names, while there is such
-        a directory. Who else looks there sees what is there."""
-        trainer = BIN / "antdt-trainer"
-        program = self.write("bin/antdt-trainer", f"""#!/bin/sh
-[ -e {view} ] || exec {trainer} "$@"
-exec unshare -rm sh -c 'mount --bind {view} "$(readlink {target})" && exec {trainer} "$@"' - "$@"
+    def program(self, name):
+        """A program of the job that sees `view` in place of the directory that `target` names, once
+        there is a view. Who else looks there sees what is there."""
+        program = self.write(f"bin/{name}", f"""#!/bin/sh
+[ -e {self.view} ] || exec {BIN / name} "$@"
+exec unshare -rm sh -c 'mount --bind {self.view} "$(readlink {self.target})" &&
+  exec {BIN / name} "$@"' - "$@"
 """)
         program.chmod(0o755)
         return program
 
-    def test_a_checkpoint_that_only_the_job_daemon_can_read_is_tried_again(self):
+    def restored_badly(self, job, name):
+        """Kills all workers and servers of a new job, after which they cannot read this file of the
+        newest checkpoint, and the job daemon can."""
         tried = subprocess.run(["unshare", "-rm", "mount", "--bind", "/tmp", "/mnt"],
                                capture_output=True, text=True)
         if tried.returncode != 0:
             self.skipTest("no mounts of its own: " + tried.stderr.strip())
-        view, target = self.dir / "view", self.dir / "target"
-        job = self.write("job.toml", tally.job(workers=2, records=RECORDS, delay="10ms", extra=EXTRA)
-                         .replace("antdt-trainer", str(self.seen_otherwise(view, target))))
         process, run_dir = self.start_job(job)
         self.await_training(run_dir)
         await_true(lambda: self.checkpoints(run_dir), 60, "a checkpoint")
-        workers = self.await_answer(run_dir)["workers"]
+        status = self.await_answer(run_dir)
         daemon = self.jobd_pid(run_dir)
         self.kill(daemon, signal.SIGSTOP)  # so that no newer one is stored
-        for worker in workers:
-            self.kill(worker["pid"])
+        for one in status["workers"] + status.get("servers", []):
+            self.kill(one["pid"])
         newest = tally.newest(run_dir)
-        target.symlink_to(newest)
-        shutil.copytree(newest, view)  # no worker is started meanwhile
-        put_back = self.hidden(view / "tally.f32")
+        self.target.symlink_to(newest)
+        shutil.copytree(newest, self.view)  # nobody is started meanwhile
+        put_back = self.hidden(self.view / name)
         self.kill(daemon, signal.SIGCONT)
         await_true(lambda: self.events(run_dir, "checkpoint-unknown"), 60, "a word about it")
+        self.assertIn("checkpoint", self.await_answer(run_dir)["waiting_for"])
+        return process, run_dir, newest, put_back
+
+    def test_a_checkpoint_that_only_the_job_daemon_can_read_is_tried_again(self):
+        job = tally.job(workers=2, records=RECORDS, delay="10ms", extra=EXTRA)
+        process, run_dir, newest, put_back = self.restored_badly(self.write("job.toml", job.replace(
+            "antdt-trainer", str(self.program("antdt-trainer")))), "tally.f32")
         [said] = self.events(run_dir, "checkpoint-unknown")
         self.assertRegex(said, f"no member can read the checkpoint {newest}: "
                                "w0 on .*/tally.f32 cannot be read: .*; w1 on .*The job waits until")
-        self.assertIn("checkpoint", self.await_answer(run_dir)["waiting_for"])
         put_back()
         summary = self.finish(process, run_dir)
         [restored] = self.events(run_dir, "restored")
         self.assertIn(f"from {newest} ", restored)
         self.assertEqual(summary["lineages"], 2)
         self.assert_exact(summary, run_dir, RECORDS, 2)
+        self.assert_nothing_left()
+
+    def test_slices_that_only_the_job_daemon_can_read_are_tried_again(self):
+        server = f'command = ["{self.program("antdt-server")}"]\n{EXTRA}'
+        job = server_jobs.job(workers=2, records=RECORDS, delay="10ms", extra=server)
+        process, run_dir, newest, put_back = self.restored_badly(
+            self.write("job.toml", job), "slice-05.rows")
+        [said] = self.events(run_dir, "checkpoint-unknown")
+        self.assertRegex(said, f"servers cannot read the checkpoint {newest}: w.*/slice-05.rows "
+                               "cannot be read: .*The job waits until")
+        put_back()
+        summary = self.finish(process, run_dir)
+        self.assertIn(f"from {newest} ", self.events(run_dir, "restored")[-1])
+        self.assertEqual(len(summary["failures"]), 4, "those that were killed")
+        self.assert_exact_on_servers(summary, run_dir, RECORDS, 2)
         self.assert_nothing_left()
 
     def test_a_run_of_which_no_checkpoint_can_be_read_is_not_begun_anew(self):

@@ -159,8 +159,10 @@ Result<requests::Reply> Requests::take_reply(Id id) {
   const auto* refused = std::get_if<wire::Refused>(&reply);
   if (refused == nullptr) return reply;
   // A server that reports this knows that the group is over, whatever else was received.
-  const bool stale = refused->code == wire::RefusalCode::kStale;
-  return fail(stale ? ErrorKind::kAborted : ErrorKind::kRefused, "{}", refused->reason);
+  const ErrorKind kind = refused->code == wire::RefusalCode::kStale ? ErrorKind::kAborted
+                         : refused->code == wire::RefusalCode::kIo  ? ErrorKind::kIo
+                                                                    : ErrorKind::kRefused;
+  return fail(kind, "{}", refused->reason);
 }
 
 // ------------------------------------------------------------------ where servers are

@@ -14,6 +14,7 @@ namespace {
 
 // The kind of an event that is not a message.
 constexpr std::string_view kRestored = "restored";
+constexpr std::uint64_t kMayPass = 1;  // as the number of kRestored: SlicesRead::refusal is kIo
 constexpr std::string_view kCutBegun = "cut-begun";
 constexpr std::string_view kCutWritten = "cut-written";
 
@@ -51,7 +52,10 @@ bool is_of_files(const std::string& kind) {
 
 Result<node::Input> read_of_files(const wire::PsCopied& copied) {
   ANTDT_TRY(wire::PsSaved saved, wire::decode<wire::PsSaved>(copied.body));
-  if (copied.kind == kRestored) return node::SlicesRead{saved.error};
+  if (copied.kind == kRestored) {
+    return node::SlicesRead{saved.error, saved.number == kMayPass ? wire::RefusalCode::kIo
+                                                                  : wire::RefusalCode::kCorrupt};
+  }
   if (copied.kind == kCutBegun)
     return node::WritingBegun{saved.number, saved.pause_us, saved.error};
   return node::SlicesWritten{saved.number, std::move(saved.files), saved.error};
@@ -102,7 +106,8 @@ wire::PsCopied to_wire(const replica::EventCopied& copied) {
                  [&](const node::ServeOrdered& e) { put(message, e.serve); },
                  [&](const node::SlicesOrdered& e) { put(message, e.cut); },
                  [&](const node::SlicesRead& e) {
-                   put(message, kRestored, {0, 0, 0, {}, {}, e.error});
+                   const bool may_pass = e.refusal == wire::RefusalCode::kIo;
+                   put(message, kRestored, {may_pass ? kMayPass : 0, 0, 0, {}, {}, e.error});
                  },
                  [&](const node::WritingBegun& e) {
                    put(message, kCutBegun, {e.number, 0, e.pause_us, {}, {}, e.error});

@@ -55,10 +55,14 @@ S& PsMachine::expect() {
 void PsMachine::on(const Started&, MonoTime, Effects& out) { join({}, out); }
 
 // To: joining.
-void PsMachine::join(std::string problem, Effects& out) {
+void PsMachine::join(const std::optional<Error>& problem, Effects& out) {
   state_ = Joining{};
   wire::Join join = config_.join;
-  join.problem = std::move(problem);
+  if (problem) join.problem = problem->message;
+  if (problem && problem->kind == ErrorKind::kIo) {  // a server's, which reads the checkpoint
+    join.unreadable = problem->message;
+    join.unreadable_may_pass = true;
+  }
   join.step = Step{worker_.version};
   join.said = said_;
   out.emplace_back(Send{std::move(join)});
@@ -79,7 +83,7 @@ void PsMachine::on(const ServersNamed& input, MonoTime, Effects& out) {
   const auto consistency = ps::consistency_of(input.roster.sync);
   if (!consistency) {
     state_ = Joining{};
-    return dissolve(consistency.error().message, out, consistency.error().message);
+    return dissolve(consistency.error().message, out, consistency.error());
   }
   worker_.consistency = *consistency;
   worker_.staleness = input.roster.staleness;
@@ -116,14 +120,15 @@ void PsMachine::on(const RegroupOrdered& input, MonoTime, Effects& out) {
 }
 
 // From: any. To: joining. A worker with a problem may come back to the same generation.
-void PsMachine::dissolve(const std::string& reason, Effects& out, std::string problem) {
+void PsMachine::dissolve(const std::string& reason, Effects& out,
+                         const std::optional<Error>& problem) {
   resting_ = TimeUse::kReconfigure;
   out.emplace_back(SpendTime{resting_});
-  if (!std::holds_alternative<Joining>(state_) && problem.empty()) {
+  if (!std::holds_alternative<Joining>(state_) && !problem) {
     said_ = {generation_, commit_said_.phase, commit_said_.place};
   }
   out.emplace_back(LeaveServers{reason});
-  join(std::move(problem), out);
+  join(problem, out);
 }
 
 // ------------------------------------------------------------------- its phases
@@ -234,7 +239,7 @@ void PsMachine::on(const ServersLost& input, MonoTime, Effects& out) {
 // From: opening. To: joining, with the problem.  From: any other. To: ended.
 void PsMachine::on(const WorkFailed& input, MonoTime, Effects& out) {
   if (!std::holds_alternative<Opening>(state_)) return give_up(input.error, out);
-  dissolve(input.error.message, out, input.error.message);
+  dissolve(input.error.message, out, input.error);
 }
 
 // ------------------------------------------------------------------- its end

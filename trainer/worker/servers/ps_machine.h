@@ -92,11 +92,12 @@ class PsMachine {
   template <class Answer>
   void on(const Answer& input, MonoTime now, Effects& out);
 
-  void join(std::string problem, Effects& out);
+  // `problem`: why the worker could not begin with the servers it was told of.
+  void join(const std::optional<Error>& problem, Effects& out);
   // Whether an order is of the present group; an order of a later group ends the present one.
   [[nodiscard]] bool concerns(Generation generation, Effects& out);
   // The group is over for this worker: releases it and joins again.
-  void dissolve(const std::string& reason, Effects& out, std::string problem = {});
+  void dissolve(const std::string& reason, Effects& out, const std::optional<Error>& problem = {});
   void phase_ended(PhaseEnd end, const std::string& reason, Effects& out);
   void give_up(Error error, Effects& out);
   void leave(Effects& out);

@@ -319,6 +319,9 @@ Input MemberDriver::perform(const worker::ComputeMicroBatch& effect) {
   done.data = got - began;
   if (!has_data) return done;
   const Status pulled = pull(batch->examples);
+  if (!pulled && pulled.error().kind == ErrorKind::kIo) {
+    return worker::RowsUnread{pulled.error().message};
+  }
   if (!pulled) return worker::group_failed(pulled.error());
   if (parts_.rows != nullptr) done.rows = tools_.clock.now() - got;
   tools_.account.enter(TimeUse::kCompute);
@@ -405,6 +408,9 @@ Input MemberDriver::perform(const worker::EvaluateBatch& effect) {
   if (batch->status != client::TakeStatus::kData) return done;
   // Whatever became of the servers: the others evaluate with them as well.
   const Status pulled = pull(batch->examples);
+  if (!pulled && pulled.error().kind == ErrorKind::kIo) {
+    return worker::RowsUnread{pulled.error().message};
+  }
   if (!pulled) return worker::WorkFailed{{ErrorKind::kAborted, pulled.error().message}};
   tools_.account.enter(TimeUse::kCompute);
   auto partial = tools_.engine.evaluate(batch->examples);

@@ -43,8 +43,11 @@ void HybridGroup::expect(Work& work) {
 
 void HybridGroup::join(Member member, Generation generation, const wire::Join& join, Work& work) {
   if (member.worker.role != 's') joined_[member] = {generation, join};
-  // What hinders a member concerns the collective.
-  work.then(servers::GroupJoinRequested{member, join.endpoint, join.key, {}});
+  // What hinders a member concerns the collective, but for rows that its servers cannot read.
+  const bool unread = join.unreadable_may_pass && generation != Generation{} &&
+                      generation == parts_.membership.base();
+  work.then(servers::GroupJoinRequested{member, join.endpoint, join.key,
+                                        unread ? join.problem : std::string(), unread});
 }
 
 void HybridGroup::let_join(Member worker, Work& work) {
@@ -147,8 +150,8 @@ void HybridGroup::carry_out(const servers::Effect& effect, Work& work) {
                  [&](const servers::EndSilentMember& e) {
                    work.then(lifecycle::WorkerHung{e.member, e.what});
                  },
-                 [&](const servers::ChooseRestore&) {
-                   if (!parts_.lifecycle.outcome()) work.say(FindCheckpoint{});
+                 [&](const servers::ChooseRestore& e) {
+                   if (!parts_.lifecycle.outcome()) work.say(FindCheckpoint{e.unread});
                  },
                  [&](const servers::ConcludeCut& e) { parts_.checkpoints.slices(e, work); },
                  // No server of such a job has two processes or is moved.

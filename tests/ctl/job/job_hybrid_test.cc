@@ -25,7 +25,7 @@ class JobHybridTest : public JobServersTest {
     for (const auto& settle : sent<wire::Settle>(outputs)) settles.push_back(settle.second);
     for (const auto& abort : sent<wire::Abort>(outputs)) aborts.push_back(abort);
     for (const auto& store : all<job::StoreCheckpoint>(outputs)) stored.push_back(store);
-    searches += all<job::FindCheckpoint>(outputs).size();
+    for (const auto& search : all<job::FindCheckpoint>(outputs)) unread = search.unread, ++searches;
   }
   template <class Body>
   job::Effects server_says(Member server, const Body& body) {
@@ -76,6 +76,7 @@ class JobHybridTest : public JobServersTest {
   std::vector<std::pair<Member, wire::Abort>> aborts;
   std::vector<job::StoreCheckpoint> stored;
   std::size_t searches = 0;
+  std::string unread;  // by the last search
 };
 
 TEST_F(JobHybridTest, MembersAreFormedOnceTheServersServeAndHearWhereTheyAre) {
@@ -150,6 +151,29 @@ TEST_F(JobHybridTest, ServersKeepWhatTheyReadWhileMembersTryAgainAndDropItForAno
   ASSERT_THAT(serves, SizeIs(2));
   EXPECT_EQ(serves[0].second.restore, "checkpoints/1");
   EXPECT_EQ(machine->membership().lineage(), Lineage{3});
+}
+
+TEST_F(JobHybridTest, RowsThatServersCannotReadJustNowTakeBothGroupsBack) {
+  const job::CheckpointFound found{"checkpoints/2", Step{}, machine->ledger().image(),
+                                   machine->accounts().image()};
+  serve_all();
+  settle();
+  wire::Join cannot = join(Generation{1}, Step{});
+  cannot.problem = cannot.unreadable = "slice-01.rows cannot be read: Stale file handle";
+  cannot.unreadable_may_pass = true;
+  says(w(1), cannot);
+  EXPECT_FALSE(machine->server_group().serving());
+  for (const Member m : {w(0), w(1)}) says(m, join(Generation{1}, Step{}));
+  for (const Member m : {s(0), s(1)}) joins(m);
+  ASSERT_EQ(searches, 1U);
+  EXPECT_THAT(unread, HasSubstr("servers cannot read the checkpoint : w1: slice-01.rows"));
+  EXPECT_THAT(sent<wire::PsServe>(feed(found)), SizeIs(2));
+  EXPECT_EQ(machine->membership().lineage(), Lineage{2});
+  // What w1 said is of a generation that is over.
+  serve_all();
+  forms.clear();
+  feed(job::WorkerSaid{w(1), Generation{1}, 0, cannot});
+  EXPECT_TRUE(machine->server_group().serving());
 }
 
 TEST_F(JobHybridTest, ARestartOfTheJobDaemonKeepsBothGroups) {

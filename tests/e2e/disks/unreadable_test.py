@@ -151,8 +151,14 @@ exec unshare -rm sh -c 'mount --bind {self.view} "$(readlink {self.target})" &&
         self.assert_nothing_left()
 
     def test_slices_that_only_the_job_daemon_can_read_are_tried_again(self):
+        self.slices_are_tried_again("ps-bsp")
+
+    def test_slices_of_a_hybrid_job_are_tried_again(self):
+        self.slices_are_tried_again("hybrid")
+
+    def slices_are_tried_again(self, sync):
         server = f'command = ["{self.program("antdt-server")}"]\n{EXTRA}'
-        job = server_jobs.job(workers=2, records=RECORDS, delay="10ms", extra=server)
+        job = server_jobs.job(workers=2, records=RECORDS, delay="10ms", extra=server, sync=sync)
         process, run_dir, newest, put_back = self.restored_badly(
             self.write("job.toml", job), "slice-05.rows")
         [said] = self.events(run_dir, "checkpoint-unknown")

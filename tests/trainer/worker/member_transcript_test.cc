@@ -30,7 +30,7 @@
 //       above. alone: members that may share steps do not share the next one
 //   plan N share=MICRO_BATCHxTIMES [threshold=T]
 //   evaluated records=N | end | wait
-//   broke REASON / failed REASON
+//   broke REASON / rows-unread REASON / failed REASON
 //   saved [error=REASON]
 //   state                        shows where the machine is
 #include <gtest/gtest.h>
@@ -132,6 +132,7 @@ class MemberScript : public transcript::Machine {
       return PlanTaken{plan_of(line, PlanVersion{std::stoull(line.word(0))}, self_)};
     if (what == "evaluated") return evaluated_of(line);
     if (what == "broke") return CollectiveBroke{line.rest(0)};
+    if (what == "rows-unread") return RowsUnread{line.rest(0)};
     if (what == "failed") return WorkFailed{{ErrorKind::kIo, line.rest(0)}};
     if (what == "saved") return saved(line);
     throw std::runtime_error("no input: " + what);

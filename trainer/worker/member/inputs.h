@@ -163,6 +163,10 @@ struct BatchEvaluated {
 struct CollectiveBroke {
   std::string why;
 };
+// Servers cannot read the rows of the checkpoint just now, because of the disk.
+struct RowsUnread {
+  std::string why;
+};
 // An error of this member itself (its data, its model, a refusal). kAborted during an evaluation
 // means that the generation is over.
 struct WorkFailed {
@@ -180,7 +184,7 @@ using Input =
                  Consolidated, StatePassed, StateHashed, Mixed, UpdatesExchanged,
                  MicroBatchComputed, TrainingEnded, PartTaken, RunAnswered, PartSent, Reduced,
                  SkipsTold, PartStaged, SlotsGathered, Applied, PlanTaken, HopMeasured,
-                 RecordsAwaited, BatchEvaluated, CollectiveBroke, WorkFailed, Saved>;
+                 RecordsAwaited, BatchEvaluated, CollectiveBroke, RowsUnread, WorkFailed, Saved>;
 
 // An order of the client's as an input; empty for an order that is not for members of a collective.
 [[nodiscard]] std::optional<Input> input_of(client::Directive directive);

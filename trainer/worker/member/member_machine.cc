@@ -147,6 +147,14 @@ void MemberMachine::on(const CollectiveBroke& input, MonoTime, Effects& out) {
   phase_ended(PhaseEnd::kOver, input.why, out);
 }
 
+// From: training, evaluating; at the first batch with these servers. To: joining.
+void MemberMachine::on(const RowsUnread& input, MonoTime, Effects& out) {
+  if (auto* const phase = std::get_if<TrainPhase>(&state_)) phase->broke(input.why, out);
+  out.emplace_back(Send{client::SetHold{0}});
+  dissolve(input.why, out, {input.why, StateUnreadable{input.why, StateUnreadable::Cause::kDisk}});
+  out.emplace_back(StopReading{});
+}
+
 // From: any. To: joining.
 void MemberMachine::dissolve(const std::string& reason, Effects& out,
                              const Formation::Failed& problem) {

@@ -83,6 +83,7 @@ class MemberMachine {
   void on(const GenerationAborted& input, MonoTime now, Effects& out);
   void on(const RegroupOrdered& input, MonoTime now, Effects& out);
   void on(const CollectiveBroke& input, MonoTime now, Effects& out);
+  void on(const RowsUnread& input, MonoTime now, Effects& out);
   // member_phases.cc: what it does in a generation, and its end
   void on(const PhaseStarted& input, MonoTime now, Effects& out);
   void on(const BatchEvaluated& input, MonoTime now, Effects& out);

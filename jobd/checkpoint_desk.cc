@@ -18,12 +18,11 @@ constexpr Duration kWaitForNewer = std::chrono::minutes(1);
 
 constexpr std::string_view kUntilRead =
     "The job waits until its checkpoints can be read, and goes on by itself. If one is lost, "
-    "remove "
-    "it: training then goes on without it";
+    "remove it: training then goes on without it";
 constexpr std::string_view kUntilThere =
     "A checkpoint was stored and is not on this host, so the job waits for that one. If it is "
-    "lost, "
-    "stop the job, and resume it without: antdt run --resume RUN --set 'cluster.hosts=[...]'";
+    "lost, stop the job, and resume it without: antdt run --resume RUN --set "
+    "'cluster.hosts=[...]'";
 
 }  // namespace
 

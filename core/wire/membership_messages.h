@@ -92,10 +92,11 @@ struct Join {
   Device device;
   PsSaid said = {};
   // Not empty: this member was to read the checkpoint of that generation and could not; says which
-  // file and why. Another member will read it.
+  // file and why. Another member will read it, if one has not tried.
   std::string unreadable = {};
-  // The cause of that is the disk or the file server, and not what is stored there: it may pass.
-  bool unreadable_may_pass = false;
+  // The cause of `problem` is the disk or the file server: this member, or a server that it asked
+  // for rows, cannot read the checkpoint just now.
+  bool may_pass = false;
   // It can follow Form::unlike, which trainers of an earlier release do not know.
   bool settles_differences = false;
   // Not empty: its program ends the training with what is trained by now, and why (200 bytes at
@@ -115,7 +116,7 @@ struct Join {
     v("unreadable", m.unreadable);
     v("settles_differences", m.settles_differences);
     v("ends", m.ends);
-    v("unreadable_may_pass", m.unreadable_may_pass);
+    v("may_pass", m.may_pass);
   }
 };
 

@@ -113,15 +113,14 @@ void Membership::on(const MembersExpected& e, Effects& out) {
 
 void Membership::on(const MemberJoined& e, Effects& out) {
   if (!expected_.contains(e.member)) return;
-  const bool could_not_read =
-      !e.join.unreadable.empty() && e.generation == generation_ && reads_checkpoint();
+  const bool could_not_read = !e.join.unreadable.empty() && e.generation == generation_ &&
+                              e.generation > begun_after_ && reads_checkpoint();
   if (could_not_read) {
     const std::size_t rank = members_.rank_of(e.member);
     const ExpectedMember reader =
         rank < members_.size() ? members_.at(rank) : ExpectedMember{e.member, {}, 0};
     // It is not the other members' fault that they could not receive the state.
-    const bool is_new =
-        reader_.hear_unreadable(reader, {e.join.unreadable, e.join.unreadable_may_pass});
+    const bool is_new = reader_.hear_unreadable(reader, {e.join.unreadable, e.join.may_pass});
     if (is_new) failed_formations_ = 0;
   }
   // The join was sent before the member was in the base and arrived late, so it says nothing about
@@ -292,6 +291,7 @@ void Membership::on(const FormationAllowed& e, Effects& out) {
 void Membership::on(const TrainingBegun& e, Effects& out) {
   lineage_ = e.lineage;
   restore_ = e.restore;
+  begun_after_ = generation_;
   base_ = {};
   base_members_ = {};
   suspects_.clear();

@@ -158,8 +158,9 @@ class Membership {
   bool unlike_ = false;  // of the generation that is formed: see Form::unlike
   std::map<Member, wire::Address> addresses_;
   Agreement ready_;
-  CheckpointReader reader_;              // reader of `restore_`
-  std::set<Member> suspects_;            // members of the base, see MemberGone
+  CheckpointReader reader_;    // reader of `restore_`
+  Generation begun_after_;     // what members say of this one and earlier ones is not of `restore_`
+  std::set<Member> suspects_;  // members of the base, see MemberGone
   std::uint32_t failed_formations_ = 0;  // how many since the last settled generation
   bool may_form_ = true;                 // as FormationAllowed said last
   MonoTime now_{};

@@ -102,7 +102,7 @@ void ServerGroup::on(const GroupJoinRequested& e, Effects& out) {
     return tell_servers(out);
   }
   if (!workers_.is_admitted(e.member)) return;
-  if (e.unread) return slices_unread(e, out);
+  if (e.unread && !rows_.restore().empty()) return slices_unread(e, out);
   if (!e.problem.empty()) {
     if (auto trouble = workers_.note_trouble(e.member, e.problem, now_)) {
       out.emplace_back(std::move(*trouble));

@@ -5,7 +5,8 @@
 //       ^                              │                                  │
 //       └──── the group is over ───────┴──────────────────────────────────┘
 //
-// A group is over when it loses a server without a backup, or when its number of servers changes.
+// A group is over when it loses a server without a backup, when its number of servers changes, or
+// when a server cannot read its slices.
 // Workers come and go while the group serves, and the others do not notice (group_workers.h). A new
 // worker is named to every server before it is told where the servers are (AdmitWorker). A lost
 // worker is named as leaving, and its home answers which of its places are applied (SettleLeaver).

@@ -32,10 +32,12 @@ const EventView* newest(const std::vector<EventView>& events, std::string_view k
 
 // Why the checkpoint is not read from which training is to go on; null: nothing is known against
 // it.
-const EventView* unread_checkpoint(const std::vector<EventView>& events) {
+const EventView* unread_checkpoint(const report::Status& s, const std::vector<EventView>& events) {
   const EventView* const unread = newest(events, "checkpoint-unknown");
   const EventView* const formed = newest(events, "generation");
-  return formed != nullptr && unread < formed ? nullptr : unread;
+  const bool awaited = s.waiting_for.find("checkpoint") != std::string::npos;
+  // Servers form a group with each try, and the event is told once.
+  return !awaited && formed != nullptr && unread < formed ? nullptr : unread;
 }
 
 std::string list(const std::vector<std::string>& names) {
@@ -107,7 +109,7 @@ void tell_hang(const report::HangFound& hang, std::vector<std::string>& why) {
 void add_circumstances(const report::Status& s, const std::vector<EventView>& events,
                        std::vector<std::string>& why) {
   if (!s.waiting_for.empty()) why.push_back(sentence("It waits for " + s.waiting_for));
-  if (const EventView* unread = unread_checkpoint(events)) {
+  if (const EventView* unread = unread_checkpoint(s, events)) {
     why.push_back(sentence(at(unread->time_s) + ": " + unread->text));
   }
   if (s.paused) {

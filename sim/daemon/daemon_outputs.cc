@@ -85,7 +85,11 @@ void DaemonOutputs::store(const ctl::job::StoreCheckpoint& o) {
 
 // The skips are declared at the end of the turn that reads the answer.
 void DaemonOutputs::on(const ctl::job::FindCheckpoint& o) {
-  const auto look = [this] { daemon_.feed_soon(daemon_.run_.files.newest()); };
+  if (std::exchange(looking_, true)) return;
+  const auto look = [this] {
+    looking_ = false;
+    daemon_.feed_soon(daemon_.run_.files.newest());
+  };
   if (o.unread.empty()) return look();
   daemon_.process_.after(daemon_.clock_.real(kPauseBeforeLook), look);
 }

@@ -57,6 +57,7 @@ class DaemonOutputs {
   std::vector<ctl::job::StoreCheckpoint> stores_;
   std::optional<std::pair<Member, std::string>> inbound_;
   std::optional<ctl::Outcome> outcome_;
+  bool looking_ = false;  // FindCheckpoint was not answered yet, and is answered once
   std::optional<wire::Grants> granted_;  // for sabotage
 };
 

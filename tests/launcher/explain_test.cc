@@ -169,6 +169,11 @@ TEST(Explain, ACheckpointThatCannotBeReadIsTheReasonUntilAGroupHasFormed) {
   input.events.push_back({9, "generation", "generation 2 is settled"});
   told = explain(input);
   ASSERT_TRUE(told) << told.error().message;
+  EXPECT_THAT(told->why, the_reason) << "it waits again";
+  s.waiting_for.clear();
+  input.status_json = running(s).status_json;
+  told = explain(input);
+  ASSERT_TRUE(told) << told.error().message;
   EXPECT_THAT(told->why, Not(the_reason));
 }
 

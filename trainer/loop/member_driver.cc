@@ -319,10 +319,7 @@ Input MemberDriver::perform(const worker::ComputeMicroBatch& effect) {
   done.data = got - began;
   if (!has_data) return done;
   const Status pulled = pull(batch->examples);
-  if (!pulled && pulled.error().kind == ErrorKind::kIo) {
-    return worker::RowsUnread{pulled.error().message};
-  }
-  if (!pulled) return worker::group_failed(pulled.error());
+  if (!pulled) return worker::rows_failed(pulled.error());
   if (parts_.rows != nullptr) done.rows = tools_.clock.now() - got;
   tools_.account.enter(TimeUse::kCompute);
   const Status computed = compute(batch->examples, effect.last, effect.step, done);
@@ -408,9 +405,7 @@ Input MemberDriver::perform(const worker::EvaluateBatch& effect) {
   if (batch->status != client::TakeStatus::kData) return done;
   // Whatever became of the servers: the others evaluate with them as well.
   const Status pulled = pull(batch->examples);
-  if (!pulled && pulled.error().kind == ErrorKind::kIo) {
-    return worker::RowsUnread{pulled.error().message};
-  }
+  if (!pulled && pulled.error().kind == ErrorKind::kIo) return worker::rows_failed(pulled.error());
   if (!pulled) return worker::WorkFailed{{ErrorKind::kAborted, pulled.error().message}};
   tools_.account.enter(TimeUse::kCompute);
   auto partial = tools_.engine.evaluate(batch->examples);

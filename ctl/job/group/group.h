@@ -78,9 +78,8 @@ class Group {
   // The state with which training begins again if nobody holds the training state.
   [[nodiscard]] virtual Result<Beginning> beginning(const CheckpointFound& found) const = 0;
   virtual void begin(const std::string& checkpoint, std::uint64_t version, Work& work) = 0;
-  // The members could not read the checkpoint with which the present lineage begins, and this one
-  // was found when it was looked for again. If it is the same, they try again. False: training
-  // begins with what was found.
+  // If training waits because no member could read its checkpoint, and `found` is that one, the
+  // members try again: true. False: training begins with what was found.
   [[nodiscard]] virtual bool tries_again(const CheckpointFound& /*found*/, Work& /*work*/) {
     return false;
   }

@@ -44,8 +44,8 @@ void HybridGroup::expect(Work& work) {
 void HybridGroup::join(Member member, Generation generation, const wire::Join& join, Work& work) {
   if (member.worker.role != 's') joined_[member] = {generation, join};
   // What hinders a member concerns the collective, but for rows that its servers cannot read.
-  const bool unread = join.unreadable_may_pass && generation != Generation{} &&
-                      generation == parts_.membership.base();
+  const bool unread =
+      join.may_pass && generation != Generation{} && generation == parts_.membership.base();
   work.then(servers::GroupJoinRequested{member, join.endpoint, join.key,
                                         unread ? join.problem : std::string(), unread});
 }
@@ -96,7 +96,8 @@ void HybridGroup::begin(const std::string& checkpoint, std::uint64_t version, Wo
 // What the servers have read is of the checkpoint that the members could not read. If training goes
 // on from another one, it is looked for when the servers have dropped that.
 bool HybridGroup::tries_again(const CheckpointFound& found, Work& work) {
-  if (!parts_.servers.serving()) return false;
+  const bool waits = parts_.membership.state() == Membership::State::kRestoring;
+  if (!waits || !parts_.servers.serving()) return false;
   if (!ring_.tries_again(found, work)) {
     work.then(servers::RowsVoid{"no member can read what the rows belong to"});
   }

@@ -50,9 +50,11 @@ void ServersGroup::join(Member member, Generation generation, const wire::Join& 
     return std::tuple(s.generation, s.phase, s.place);
   };
   if (order(newest) < order(join.said)) newest = join.said;
-  // It may repeat what it said of an earlier group.
-  const bool unread = join.unreadable_may_pass && generation == this->generation();
-  work.then(servers::GroupJoinRequested{member, join.endpoint, join.key, join.problem, unread});
+  // It may repeat what it said of an earlier group, whose problem that was.
+  const bool of_this = generation == this->generation();
+  work.then(servers::GroupJoinRequested{member, join.endpoint, join.key,
+                                        of_this ? join.problem : std::string(),
+                                        of_this && join.may_pass});
 }
 
 void ServersGroup::release(const lifecycle::ReleaseWorker& gone, Work& work) {

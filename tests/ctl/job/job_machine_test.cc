@@ -156,7 +156,7 @@ TEST_F(JobMachineTest, WhatTheMembersCannotReadJustNowIsLookedForAgainInTheSameL
   feed(job::CheckpointFound{"checkpoints/2", Step{}, ledger, accounts});
   wire::Join cannot = join();
   cannot.unreadable = "state.bin cannot be read: Stale file handle";
-  cannot.unreadable_may_pass = true;
+  cannot.may_pass = true;
   const auto asks = all<job::FindCheckpoint>(says(w(0, 2), cannot));
   ASSERT_EQ(asks.size(), 1U);
   EXPECT_THAT(asks[0].unread, HasSubstr("checkpoints/2: w0 on a: state.bin cannot be read"));

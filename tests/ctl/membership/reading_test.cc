@@ -42,7 +42,7 @@ class ReadingTest : public MembershipTest {
   static wire::Join stale() {
     wire::Join j = damaged();
     j.unreadable = "state.bin cannot be read: Stale file handle";
-    j.unreadable_may_pass = true;
+    j.may_pass = true;
     return j;
   }
   // One after the other tries; the effects after the last one.
@@ -126,6 +126,19 @@ TEST_F(ReadingTest, WhatMayPassIsLookedForAgainAndTheSameMembersTryAgain) {
   ASSERT_EQ(forms.size(), 3U);
   EXPECT_EQ(forms[0].form.restore, "checkpoints/7");
   EXPECT_FALSE(m.could_not_read("checkpoints/7"));
+}
+
+TEST_F(ReadingTest, WhatIsRepeatedOfAnEarlierCheckpointDoesNotCountAgainstTheNext) {
+  none_can_read({damaged(), stale(), stale()});
+  given(MemberGone{w(1), "killed"});
+  expect({w(0), w(1, 2), w(2)});
+  given(TrainingBegun{Lineage{3}, "checkpoints/6"});
+  cannot_read(w(0), damaged());
+  cannot_read(w(2), damaged());
+  forms = all<SendForm>(step(MemberJoined{w(1, 2), {}, join()}));
+  ASSERT_EQ(forms.size(), 3U);
+  EXPECT_EQ(forms[0].form.restore, "checkpoints/6");
+  EXPECT_EQ(forms[0].form.reader, 0U) << "nobody has tried this one";
 }
 
 TEST_F(ReadingTest, EachIsAskedBeforeAnyIsAskedAgainThoughHostsHaveDifferentNumbers) {

@@ -360,7 +360,7 @@ class MemberScript : public transcript::Machine {
     std::string shown = fmt::format("say join: state of g{} at step {}", m.settled, m.step);
     if (!m.problem.empty()) shown += "; problem: " + m.problem;
     if (!m.unreadable.empty()) shown += "; unreadable: " + m.unreadable;
-    if (m.unreadable_may_pass) shown += " (may pass)";
+    if (m.may_pass) shown += " (may pass)";
     if (!m.ends.empty()) shown += "; ends the training: " + m.ends;
     return shown;
   }

@@ -52,13 +52,13 @@ Status MemberDriver::pull(const data::Examples& examples) {
 Input MemberDriver::perform(const worker::SendPart&) {
   const Status sent =
       parts_.rows->send(*tools_.engine.hosted_rows(), concluded(), collective_->rank());
-  if (!sent) return worker::group_failed(sent.error());
+  if (!sent) return worker::rows_failed(sent.error());
   return worker::PartSent{};
 }
 
 Input MemberDriver::perform(const worker::AwaitPartStaged&) {
   const Status staged = parts_.rows->await_staged();
-  if (!staged) return worker::group_failed(staged.error());
+  if (!staged) return worker::rows_failed(staged.error());
   return worker::PartStaged{};
 }
 

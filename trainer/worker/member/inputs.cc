@@ -36,4 +36,9 @@ Input group_failed(const Error& error) {
   return CollectiveBroke{error.message};
 }
 
+Input rows_failed(const Error& error) {
+  if (error.kind == ErrorKind::kIo) return RowsUnread{error.message};
+  return group_failed(error);
+}
+
 }  // namespace antdt::worker

@@ -192,5 +192,7 @@ using Input =
 // most errors. It mends neither what the user has to (kUsage) nor what is wrong with this process
 // (kInternal): those are WorkFailed.
 [[nodiscard]] Input group_failed(const Error& error);
+// The same, of an operation with servers. They answer kIo while they cannot read the checkpoint.
+[[nodiscard]] Input rows_failed(const Error& error);
 
 }  // namespace antdt::worker

@@ -72,7 +72,7 @@ void MemberMachine::join(const Formation::Failed& problem, Effects& out) {
   join.problem = problem.why;
   if (problem.unread) {
     join.unreadable = problem.unread->why;
-    join.unreadable_may_pass = problem.unread->cause == StateUnreadable::Cause::kDisk;
+    join.may_pass = problem.unread->cause == StateUnreadable::Cause::kDisk;
   }
   join.settled = std::max(member_.training.settled, member_.ready);
   join.step = member_.training.step;
@@ -150,9 +150,9 @@ void MemberMachine::on(const CollectiveBroke& input, MonoTime, Effects& out) {
 // From: training, evaluating; at the first batch with these servers. To: joining.
 void MemberMachine::on(const RowsUnread& input, MonoTime, Effects& out) {
   if (auto* const phase = std::get_if<TrainPhase>(&state_)) phase->broke(input.why, out);
-  out.emplace_back(Send{client::SetHold{0}});
-  dissolve(input.why, out, {input.why, StateUnreadable{input.why, StateUnreadable::Cause::kDisk}});
-  out.emplace_back(StopReading{});
+  // What members read is another part of the checkpoint.
+  phase_ended(PhaseEnd::kOver, input.why, out,
+              {input.why, StateUnreadable{{}, StateUnreadable::Cause::kDisk}});
 }
 
 // From: any. To: joining.

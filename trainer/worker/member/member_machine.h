@@ -103,7 +103,8 @@ class MemberMachine {
   void formation_failed(const Formation::Failed& failed, Effects& out);
   // The generation is over for this member: releases it and joins again.
   void dissolve(const std::string& reason, Effects& out, const Formation::Failed& problem = {});
-  void phase_ended(PhaseEnd end, std::string reason, Effects& out);
+  void phase_ended(PhaseEnd end, std::string reason, Effects& out,
+                   const Formation::Failed& problem = {});
   void give_up(Error error, Effects& out);
   void leave(Effects& out);
   [[nodiscard]] bool in_generation() const;

@@ -47,7 +47,8 @@ void MemberMachine::on(const BatchEvaluated& input, MonoTime, Effects& out) {
 }
 
 // From: training, evaluating. To: settled, until the next phase; joining; ended.
-void MemberMachine::phase_ended(PhaseEnd end, std::string reason, Effects& out) {
+void MemberMachine::phase_ended(PhaseEnd end, std::string reason, Effects& out,
+                                const Formation::Failed& problem) {
   out.emplace_back(Send{client::SetHold{0}});
   switch (end) {
     case PhaseEnd::kDone:
@@ -58,7 +59,7 @@ void MemberMachine::phase_ended(PhaseEnd end, std::string reason, Effects& out) 
       out.emplace_back(StopReading{});
       return;
     case PhaseEnd::kOver:
-      dissolve(reason, out);
+      dissolve(reason, out, problem);
       out.emplace_back(StopReading{});
       return;
     case PhaseEnd::kEnded:

@@ -59,10 +59,7 @@ void PsMachine::join(const std::optional<Error>& problem, Effects& out) {
   state_ = Joining{};
   wire::Join join = config_.join;
   if (problem) join.problem = problem->message;
-  if (problem && problem->kind == ErrorKind::kIo) {  // a server's, which reads the checkpoint
-    join.unreadable = problem->message;
-    join.unreadable_may_pass = true;
-  }
+  join.may_pass = problem && problem->kind == ErrorKind::kIo;  // a server's, which reads
   join.step = Step{worker_.version};
   join.said = said_;
   out.emplace_back(Send{std::move(join)});

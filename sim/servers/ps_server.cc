@@ -160,8 +160,8 @@ PsServerLoop::Outside PsServer::outside_of(Generation generation) {
           },
           [this](const wire::PsServing& serving) { feed(process::OrderTaken{serving}); },
           [this](const wire::PsSaved& saved) { feed(process::CutTaken{saved}); },
-          [this](const std::string& error) {
-            later({}, [this, error] { feed(process::BackupBroken{error}); });
+          [this](const ps::replica::BreakUp& broken) {
+            later({}, [this, broken] { feed(process::BackupBroken{broken.error, broken.unread}); });
           },
           [this, generation](const ps::LinkedServer& server) {
             if (server.replica().is_ahead()) return;  // of what anyone may know

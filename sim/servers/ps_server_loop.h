@@ -52,8 +52,7 @@ class PsServerLoop {
     std::function<bool()> loses_child;  // whether the child that writes them is lost
     std::function<void(const wire::PsServing&)> serving;
     std::function<void(const wire::PsSaved&)> saved;
-    std::function<void(const std::string&)> broken;  // the server cannot be a backup, for this
-                                                     // reason
+    std::function<void(const ps::replica::BreakUp&)> broken;  // the server cannot be a backup
     std::function<void(const ps::LinkedServer&)> stepped;
     Sabotage sabotage = Sabotage::kNone;
   };
@@ -86,7 +85,7 @@ class PsServerLoop {
   void perform(const ps::node::ReadSlices& effect);
   void perform(const ps::node::WriteSlices& effect);
   void perform(const ps::linked::StopWriting&) { writing_.reset(); }
-  void perform(const ps::replica::BreakUp& effect) { outside_.broken(effect.error); }
+  void perform(const ps::replica::BreakUp& effect) { outside_.broken(effect); }
   void perform(const ps::replica::KeepState& effect);
   void perform(const ps::replica::MakePiece& effect);
   void perform(const ps::replica::DropState&) { state_.clear(); }

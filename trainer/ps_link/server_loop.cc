@@ -277,7 +277,7 @@ void ServerLoop::perform(const linked::AnswerPrimary& effect) {
 }
 
 void ServerLoop::perform(const replica::BreakUp& effect) {
-  if (broken_) broken_(effect.error);
+  if (broken_) broken_(effect);
 }
 
 void ServerLoop::perform(const ReplyTo& effect) {

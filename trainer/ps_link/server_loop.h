@@ -92,7 +92,7 @@ class ServerLoop {
   using Serving = std::function<void(const wire::PsServing&)>;
   void serve(const wire::PsServe& now, Serving done = {});
   // Called if it cannot become the backup that it was ordered to be, with a reason for a person.
-  void set_broken_handler(std::function<void(const std::string&)> handler) {
+  void set_broken_handler(std::function<void(const ps::replica::BreakUp&)> handler) {
     broken_ = std::move(handler);
   }
   // What is applied of those of these workers whose home this is.
@@ -157,7 +157,7 @@ class ServerLoop {
   bool feeding_ = false;
   linked::Effects effects_;  // effects of one step; kept so that the memory is reused
   PeerLinks links_;
-  std::function<void(const std::string&)> broken_;
+  std::function<void(const ps::replica::BreakUp&)> broken_;
   std::multimap<std::uint64_t, Saved> ordered_;
   std::multimap<std::uint64_t, Serving> serving_;
   TimerId tick_;

@@ -254,8 +254,10 @@ Status ServerAgent::begin_group(const process::BeginGroup& effect) {
   ANTDT_TRY(server_, ServerLoop::open(loop_, context_, own_->socket, std::move(group),
                                       effect.start.node.index));
   if (rows) server_->adopt(std::move(*rows));
-  server_->set_broken_handler(
-      [this](const std::string& error) { feed(process::BackupBroken{error}); });
+  server_->set_broken_handler([this](const ps::replica::BreakUp& broken) {
+    log_warn("this process cannot be the backup of its server: {}", broken.error);
+    feed(process::BackupBroken{broken.error, broken.unread});
+  });
   return {};
 }
 

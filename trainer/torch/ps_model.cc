@@ -6,6 +6,7 @@
 #include <array>
 #include <numeric>
 
+#include "core/check.h"
 #include "trainer/hogwild/thread_team.h"
 #include "trainer/torch/batch_keys.h"
 #include "trainer/torch/buffers.h"

@@ -198,7 +198,9 @@ void ServerProcess::on(const process::CutTaken& input, MonoTime, process::Effect
 
 // ------------------------------------------------------------------------- its end
 
+// To: ended. A new process receives from the primary what this one could not read.
 void ServerProcess::on(const process::BackupBroken& input, MonoTime, process::Effects& out) {
+  if (input.unread) return end(kLostGroup, out);
   give_up({ErrorKind::kIo, fmt::format("it cannot be the backup of its server: {}", input.error)},
           out);
 }

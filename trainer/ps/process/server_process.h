@@ -81,6 +81,7 @@ struct CutTaken {
 // It cannot become the backup that it was ordered to be.
 struct BackupBroken {
   std::string error;
+  bool unread = false;  // because of the disk
 };
 struct TimePassed {};
 struct PulsePassed {
@@ -156,6 +157,7 @@ class ServerProcess {
   static constexpr Duration kComplainAfter = std::chrono::seconds(10);
   static constexpr Duration kComplainAgain = std::chrono::minutes(1);
   static constexpr int kResumable = 75;  // exit code after SIGTERM
+  static constexpr int kLostGroup = 76;  // exit code of one that only a new process can replace
 
   // `agent`: where it listens, for messages.
   ServerProcess(Member self, std::string agent, MonoTime now)

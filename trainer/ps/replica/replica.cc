@@ -259,9 +259,9 @@ void Replica::on(const wire::PsImage& input) {
 }
 
 // From: joining, backup. To: broken.
-void Replica::break_up(std::string error) {
+void Replica::break_up(std::string error, bool unread) {
   state_ = State::kBroken;
-  effects_.emplace_back(replica::BreakUp{std::move(error)});
+  effects_.emplace_back(replica::BreakUp{std::move(error), unread});
 }
 
 void Replica::on(const replica::EventCopied& input) {
@@ -272,7 +272,9 @@ void Replica::on(const replica::EventCopied& input) {
     }
     if (const auto* restored = std::get_if<node::SlicesRead>(&input.input)) {
       const node::SlicesRead own = std::exchange(read_, std::nullopt).value_or(node::SlicesRead{});
-      if (restored->error.empty() && !own.error.empty()) return break_up(own.error);
+      if (restored->error.empty() && !own.error.empty()) {
+        return break_up(own.error, own.refusal == wire::RefusalCode::kIo);
+      }
     }
     ++taken_;
     node_wants_.clear();

@@ -78,6 +78,7 @@ using Input = std::variant<node::Input, EventCopied, CopiesTaken, BecameAlone, B
 // invalid; the process cannot be a backup.
 struct BreakUp {
   std::string error;
+  bool unread = false;  // the slices could not be read because of the disk
 };
 // The shell keeps the present node, replacing what it kept before, and makes the pieces of its
 // state one by one when it is told to.
@@ -165,7 +166,7 @@ class Replica {
   void acknowledge(std::uint64_t number);
   void send_copies();
   void hold_if_all_is_sent();
-  void break_up(std::string error);
+  void break_up(std::string error, bool unread = false);
   void check_invariants() const;
 
   node::Start start_;

@@ -71,6 +71,20 @@ class JobHybridTest : public JobServersTest {
     joins(s(0, 2));
   }
 
+  // The servers have their rows of it, and the members are to read their part.
+  job::CheckpointFound go_back_to_a_checkpoint() {
+    const job::CheckpointFound found{"checkpoints/2", Step{}, machine->ledger().image(),
+                                     machine->accounts().image()};
+    serve_all();
+    settle();
+    lose_the_first_server();
+    for (const Member m : {w(0), w(1)}) says(m, join(Generation{1}, Step{7}));
+    feed(found);
+    for (const Member m : {w(0), w(1)}) says(m, join(Generation{1}, Step{7}));
+    serve_all(2);
+    return found;
+  }
+
   std::vector<std::pair<Member, wire::Form>> forms;
   std::vector<wire::Settle> settles;
   std::vector<std::pair<Member, wire::Abort>> aborts;
@@ -112,15 +126,7 @@ TEST_F(JobHybridTest, ALostServerTakesMembersAndServersBackToOneCheckpoint) {
 }
 
 TEST_F(JobHybridTest, ServersKeepWhatTheyReadWhileMembersTryAgainAndDropItForAnotherCheckpoint) {
-  const job::CheckpointFound found{"checkpoints/2", Step{}, machine->ledger().image(),
-                                   machine->accounts().image()};
-  serve_all();
-  settle();
-  lose_the_first_server();
-  for (const Member m : {w(0), w(1)}) says(m, join(Generation{1}, Step{7}));
-  feed(found);
-  for (const Member m : {w(0), w(1)}) says(m, join(Generation{1}, Step{7}));
-  serve_all(2);
+  const job::CheckpointFound found = go_back_to_a_checkpoint();
   wire::Join cannot = join();
   cannot.unreadable = "state.bin cannot be read: Stale file handle";
   cannot.may_pass = true;
@@ -154,15 +160,7 @@ TEST_F(JobHybridTest, ServersKeepWhatTheyReadWhileMembersTryAgainAndDropItForAno
 }
 
 TEST_F(JobHybridTest, RowsThatServersCannotReadJustNowTakeBothGroupsBack) {
-  const job::CheckpointFound found{"checkpoints/2", Step{}, machine->ledger().image(),
-                                   machine->accounts().image()};
-  serve_all();
-  settle();
-  lose_the_first_server();
-  for (const Member m : {w(0), w(1)}) says(m, join(Generation{1}, Step{7}));
-  feed(found);
-  for (const Member m : {w(0), w(1)}) says(m, join(Generation{1}, Step{7}));
-  serve_all(2);
+  const job::CheckpointFound found = go_back_to_a_checkpoint();
   settle();
   ASSERT_TRUE(machine->membership().settled());
   // Each member repeats what it has said until it hears of the next generation.

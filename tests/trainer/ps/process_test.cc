@@ -165,6 +165,9 @@ TEST_F(ServerProcessTest, EndsAsItIsTold) {
   for (const auto& [input, end] : std::vector<std::pair<process::Input, std::string>>{
            {process::LeaveHeard{3}, "end 3"},
            {process::StopAsked{}, "end 75"},
+           {process::BackupBroken{"Stale file handle", true}, "end 76"},
+           {process::BackupBroken{"no slice"},
+            "give up: it cannot be the backup of its server: no slice"},
            {process::RefusalHeard{{wire::RefusalCode::kStale, "another attempt runs"}}, "end 0"},
            {process::RefusalHeard{{wire::RefusalCode::kInvalid, "no such job"}},
             "give up: no such job"}}) {

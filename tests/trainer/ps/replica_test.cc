@@ -143,6 +143,32 @@ TEST(ReplicaPairTest, ABackupWhosePrimaryCopiesWhatCannotFollowEndsWithWhy) {
   }
 }
 
+TEST(ReplicaPairTest, ABackupThatCannotReadWhatItsPrimaryCouldSaysWhetherItWasTheDisk) {
+  for (const auto refusal : {wire::RefusalCode::kIo, wire::RefusalCode::kCorrupt}) {
+    node::Start start = first_of_two();
+    start.restore = "c4";
+    Replica backup(start, replica::Role::kBackup, 5);
+    const auto events = first_push();
+    std::ignore = stepped(backup, replica::EventCopied{5, 1, events[0]});
+    ASSERT_EQ(
+        of_node<node::ReadSlices>(stepped(backup, replica::EventCopied{5, 2, events[1]})).size(),
+        1U);
+    std::ignore = stepped(backup, node::Input(node::SlicesRead{"no", refusal}));
+    const auto broken =
+        of_pair<replica::BreakUp>(stepped(backup, replica::EventCopied{5, 3, node::SlicesRead{}}));
+    ASSERT_EQ(broken.size(), 1U);
+    EXPECT_EQ(broken[0].unread, refusal == wire::RefusalCode::kIo);
+  }
+}
+
+TEST(ReplicaPairTest, EachResultOfReadingIsCopiedWithWhatTheWorkerIsTold) {
+  for (const auto refusal : {wire::RefusalCode::kIo, wire::RefusalCode::kCorrupt}) {
+    const auto copied = from_wire(to_wire({4, 9, node::SlicesRead{"no", refusal}}), Generation{1});
+    ASSERT_TRUE(copied) << copied.error().message;
+    EXPECT_EQ(std::get<node::SlicesRead>(copied->input).refusal, refusal);
+  }
+}
+
 TEST(ReplicaPairTest, CheckpointsOfAPrimaryThatWritesThemAllAtOnceAreForgottenInTheirOrder) {
   node::Start start = first_of_two();
   start.consistency = Consistency::kBarrier;
@@ -211,12 +237,13 @@ TEST(ReplicaPairTest, CheckpointsThatAPrimaryHadBegunFailWithTheNextOnesBehindTh
 
 TEST(ReplicaPairTest, EveryEventThatIsCopiedIsTheSameAsAMessage) {
   std::vector<node::Input> events = first_push();
-  events.insert(events.end(),
-                {said(wire::PsPut{}), said(wire::PsIdle{3}),
-                 said(wire::PsDecision{1, 2.0, {{{'w', 0}, Attempt{1}, 4}}, {}, 2, "dir"}),
-                 node::DecisionsApplied{1, {7}}, node::SlicesOrdered{{3, "dir"}},
-                 node::SlicesRead{"why"}, node::WritingBegun{3, 12, "no"},
-                 node::SlicesWritten{3, {{"slice-00.rows", 8, "hash"}}, ""}});
+  events.insert(
+      events.end(),
+      {said(wire::PsPut{}), said(wire::PsIdle{3}),
+       said(wire::PsDecision{1, 2.0, {{{'w', 0}, Attempt{1}, 4}}, {}, 2, "dir"}),
+       node::DecisionsApplied{1, {7}}, node::SlicesOrdered{{3, "dir"}}, node::SlicesRead{"why"},
+       node::SlicesRead{"why", wire::RefusalCode::kIo}, node::WritingBegun{3, 12, "no"},
+       node::SlicesWritten{3, {{"slice-00.rows", 8, "hash"}}, ""}});
   for (const node::Input& event : events) {
     const wire::PsCopied message = to_wire({4, 9, event});
     const auto copied = from_wire(message, Generation{1});

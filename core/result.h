@@ -15,7 +15,8 @@ enum class ErrorKind {
   kUsage,        // the user's flags, job.toml or data: exit code 2
   kUnreachable,  // no answer, or no room: exit code 3
   kRefused,      // a peer refused: wrong key, stale attempt, no common version
-  kIo,           // a file, a disk, a socket
+  kIo,           // a file, a disk, a socket of this process
+  kPeerIo,       // a peer could not read or write a file of its own; that may pass
   kCorrupt,      // stored or received bytes that cannot be what was written
   kAborted,      // the operation was asked to end
   kInternal,     // none of the above

@@ -49,7 +49,7 @@ ps_worker::Input PsGroup::lost() {
     outside_.refused(failure->message);
   }
   // It cannot read its slices just now.
-  if (failure && failure->kind == ErrorKind::kIo) return worker::WorkFailed{*failure};
+  if (failure && failure->kind == ErrorKind::kPeerIo) return worker::WorkFailed{*failure};
   return ps_worker::ServersLost{"no server answers any more"};
 }
 

@@ -18,6 +18,7 @@ int code_of(ErrorKind kind) {
     case ErrorKind::kRefused:
       return ANTDT_REFUSED;
     case ErrorKind::kIo:
+    case ErrorKind::kPeerIo:
       return ANTDT_IO;
     case ErrorKind::kAborted:
       return ANTDT_INTERRUPTED;

@@ -178,12 +178,7 @@ Result<ps_worker::ServersOpened> PsDriver::open(const ps_worker::OpenServers& ef
   tools_.guard.begin(effect.generation);
   ps::Peers peers = peers_of(effect);
   ANTDT_TRY(peers.consistency, ps::consistency_of(effect.roster.sync));
-  auto link = ps::WorkerLink::connect(tools_.context, peers, tools_.client.member());
-  if (!link) {  // kIo is how a server answers that cannot read the checkpoint
-    const bool is_io = link.error().kind == ErrorKind::kIo;
-    return fail(is_io ? ErrorKind::kUnreachable : link.error().kind, "{}", link.error().message);
-  }
-  link_ = std::move(*link);
+  ANTDT_TRY(link_, ps::WorkerLink::connect(tools_.context, peers, tools_.client.member()));
   tools_.guard.hold(link_);
   ps_worker::ServersOpened opened;
   ANTDT_TRY(opened.version, link_->open({parts_.seed, tools_.model.tables()}));

@@ -160,15 +160,18 @@ TEST_F(RequestsTest, ANewerRosterNamesOtherProcesses) {
               ElementsAre("close 2", "open 4 to s5", "close 3", "4: 1"));
 }
 
-TEST_F(RequestsTest, ARefusalIsAnErrorAndSaysWhetherTheGroupIsOver) {
+TEST_F(RequestsTest, ARefusalIsAnErrorThatSaysWhatMayBeDone) {
   begin(one_server(hours(1)));
   const Requests::Id over = say();
   const Requests::Id wrong = say();
+  const Requests::Id unread = say();
   step(
       requests::ReplyHeard{1, over, wire::Refused{wire::RefusalCode::kStale, "the group is over"}});
   step(requests::ReplyHeard{1, wrong, wire::Refused{wire::RefusalCode::kInvalid, "no such table"}});
+  step(requests::ReplyHeard{1, unread, wire::Refused{wire::RefusalCode::kIo, "stale handle"}});
   EXPECT_EQ(asks_->take<wire::PsIdled>(over).error().kind, ErrorKind::kAborted);
   EXPECT_EQ(asks_->take<wire::PsIdled>(wrong).error().kind, ErrorKind::kRefused);
+  EXPECT_EQ(asks_->take<wire::PsIdled>(unread).error().kind, ErrorKind::kPeerIo);
 }
 
 }  // namespace

@@ -25,5 +25,12 @@ TEST(GroupFailed, AMemberGivesUpForWhatANewGroupCannotMend) {
   }
 }
 
+// An error of the member's own files or sockets is not taken for a server's.
+TEST(RowsFailed, WhatAServerCannotReadIsToldApart) {
+  EXPECT_TRUE(std::holds_alternative<RowsUnread>(rows_failed({ErrorKind::kPeerIo, "x"})));
+  EXPECT_TRUE(std::holds_alternative<CollectiveBroke>(rows_failed({ErrorKind::kIo, "x"})));
+  EXPECT_TRUE(std::holds_alternative<WorkFailed>(rows_failed({ErrorKind::kUsage, "x"})));
+}
+
 }  // namespace
 }  // namespace antdt::worker

@@ -20,6 +20,16 @@ class LinkedRows::Guarded final : public StepRows::Link {
 Result<std::shared_ptr<StepRows::Link>> LinkedRows::use(Generation group,
                                                         const wire::PsRoster& servers) {
   leave();
+  const Status connected = connect(group, servers);
+  if (!connected) {
+    unconnected_ = connected.error();
+    return tl::unexpected<Error>(connected.error());
+  }
+  group_ = group;
+  return std::make_shared<Guarded>(link_);
+}
+
+Status LinkedRows::connect(Generation group, const wire::PsRoster& servers) {
   ps::Peers peers;
   peers.generation = group;
   peers.servers = servers.servers;
@@ -29,17 +39,18 @@ Result<std::shared_ptr<StepRows::Link>> LinkedRows::use(Generation group,
   peers.number = servers.number;
   ANTDT_TRY(peers.consistency, ps::consistency_of(servers.sync));
   ANTDT_TRY(link_, ps::WorkerLink::connect(context_, std::move(peers), parts_.self));
-  group_ = group;
-  return std::make_shared<Guarded>(link_);
+  return {};
 }
 
 void LinkedRows::leave() {
   link_.reset();
+  unconnected_.reset();
   open_ = false;
   part_.clear();
 }
 
 Status LinkedRows::open(const HostedRows& rows) {
+  if (unconnected_) return tl::unexpected<Error>(*unconnected_);
   ANTDT_CHECK(link_ != nullptr, "rows are wanted, and no generation has settled");
   if (open_) return {};
   ANTDT_RETURN_IF_ERROR(link_->open({parts_.seed, rows.tables()}));

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ class LinkedRows final : public StepRows {
 
  private:
   class Guarded;
+  [[nodiscard]] Status connect(Generation group, const wire::PsRoster& servers);
   // Opens the tables, if that was not done over this link.
   [[nodiscard]] Status open(const HostedRows& rows);
   void complete(wire::PsConcluded& concluded) const;
@@ -46,6 +48,7 @@ class LinkedRows final : public StepRows {
   const Parts parts_;
   Generation group_;
   std::shared_ptr<ps::WorkerLink> link_;
+  std::optional<Error> unconnected_;  // why there is no link, in a generation that has servers
   bool open_ = false;
   std::vector<ps::TableGradient> part_;  // of the present step
 };

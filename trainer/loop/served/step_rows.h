@@ -24,7 +24,7 @@ class StepRows {
   virtual ~StepRows() = default;
 
   // For the generation that has settled: its servers, of that generation of their own. Does not
-  // wait.
+  // wait. After an error each of the calls below that would reach a server fails with it.
   [[nodiscard]] virtual Result<std::shared_ptr<Link>> use(Generation group,
                                                           const wire::PsRoster& servers) = 0;
   virtual void leave() = 0;

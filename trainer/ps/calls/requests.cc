@@ -160,7 +160,7 @@ Result<requests::Reply> Requests::take_reply(Id id) {
   if (refused == nullptr) return reply;
   // A server that reports this knows that the group is over, whatever else was received.
   const ErrorKind kind = refused->code == wire::RefusalCode::kStale ? ErrorKind::kAborted
-                         : refused->code == wire::RefusalCode::kIo  ? ErrorKind::kIo
+                         : refused->code == wire::RefusalCode::kIo  ? ErrorKind::kPeerIo
                                                                     : ErrorKind::kRefused;
   return fail(kind, "{}", refused->reason);
 }

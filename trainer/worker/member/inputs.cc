@@ -37,7 +37,7 @@ Input group_failed(const Error& error) {
 }
 
 Input rows_failed(const Error& error) {
-  if (error.kind == ErrorKind::kIo) return RowsUnread{error.message};
+  if (error.kind == ErrorKind::kPeerIo) return RowsUnread{error.message};
   return group_failed(error);
 }
 

@@ -28,6 +28,7 @@ struct WorkerWelcome {
 struct TimeAccount {
   double compute = 0, data = 0, collective_wait = 0, shard_wait = 0, reconfigure = 0,
          checkpoint = 0, startup = 0, other = 0;
+  friend bool operator==(const TimeAccount&, const TimeAccount&) = default;
   ANTDT_PART {
     v("compute", m.compute);
     v("data", m.data);

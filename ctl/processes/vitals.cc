@@ -12,7 +12,7 @@ constexpr std::string_view kWaiting = "collective_wait";
 }  // namespace
 
 void Vitals::watch(Member member, MonoTime now) {
-  signs_[member] = {now, {}, {}, now, std::ranges::find(group_, member) != group_.end()};
+  signs_[member] = {now, {}, {}, {}, now, std::ranges::find(group_, member) != group_.end()};
 }
 
 void Vitals::forget(Member member) {
@@ -46,7 +46,12 @@ void Vitals::excuse(const std::vector<Member>& members, MonoTime now) {
 
 IoMoved Vitals::heard(Member member, const wire::Report& report, MonoTime now) {
   heard(member, report.step, report.activity, now);
-  return signs_.contains(member) ? io_.heard(member, report, now) : IoMoved::kNothing;
+  const auto found = signs_.find(member);
+  if (found == signs_.end()) return IoMoved::kNothing;
+  Signs& signs = found->second;
+  if (signs.account != report.account) signs.moved = now;
+  signs.account = report.account;
+  return io_.heard(member, report, now);
 }
 
 void Vitals::heard(Member member, Step step, const std::string& activity, MonoTime now) {

@@ -4,9 +4,10 @@
 // last and what it does now. If a process is silent while its host answers, it hangs (it was
 // stopped, or its machine swaps). If no worker completes a step for `hang_after`, those that do not
 // wait in the collective are the cause; if all wait, the collective itself is stuck. A slow worker
-// does not hang: one step in `hang_after` is enough. A worker that reads or receives what the
-// others wait for does not hang either, as long as bytes arrive (io_watch.h); when none have
-// arrived for `hang_after`, that worker is the cause.
+// does not hang: one step in `hang_after` is enough. Nor does one that evaluates: there are no
+// steps, but the training thread accounts for its time after each batch. A worker that reads or
+// receives what the others wait for does not hang either, as long as bytes arrive (io_watch.h);
+// when none have arrived for `hang_after`, that worker is the cause.
 #pragma once
 
 #include <map>
@@ -56,8 +57,9 @@ class Vitals {
     MonoTime heard{};
     Step step;
     std::string activity;
-    MonoTime moved{};          // when step or activity last changed
-    bool makes_steps = false;  // the member is in the group
+    wire::TimeAccount account;  // which the training thread brings up to date after each batch
+    MonoTime moved{};           // when step, activity or account last changed
+    bool makes_steps = false;   // the member is in the group
   };
   Duration hang_after_;
   IoWatch io_;

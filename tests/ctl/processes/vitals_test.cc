@@ -92,6 +92,28 @@ TEST_F(VitalsTest, AMemberWhoseActivityChangesDoesNotHang) {
   EXPECT_THAT(vitals.check(clock.now()), IsEmpty());
 }
 
+// In an evaluation there are no steps, however long it takes, and who is done waits for the others.
+TEST_F(VitalsTest, AMemberThatEvaluatesDoesNotHang) {
+  train();
+  wire::Report evaluates;
+  evaluates.step = Step{7};
+  evaluates.activity = "compute";
+  for (int i = 0; i < 100; ++i) {
+    report(seconds(1), 7, "collective_wait", {w(0), w(2)});
+    if (i % 20 == 0) evaluates.account.compute += 20;  // a batch is done
+    vitals.heard(w(1), evaluates, clock.now());
+    ASSERT_THAT(vitals.check(clock.now()), IsEmpty()) << i;
+  }
+  // Now the batch hangs.
+  for (int i = 0; i < 31; ++i) {
+    report(seconds(1), 7, "collective_wait", {w(0), w(2)});
+    vitals.heard(w(1), evaluates, clock.now());
+  }
+  const auto found = vitals.check(clock.now());
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(std::get<HungMember>(found[0]).member, w(1));
+}
+
 TEST_F(VitalsTest, NobodyIsExpectedToMakeStepsWhileTheGroupMeets) {
   train();
   vitals.expect_steps({}, clock.now());

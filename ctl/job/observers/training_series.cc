@@ -42,7 +42,7 @@ std::optional<std::string> TrainingSeries::open_phase(const wire::PhaseStart& st
   const bool trained = before.kind == shard_server::PhaseKind::kTrain && before.number > 0;
   // All members have reported what they did.
   if (members_add_up_ && trained) said = close(before.epoch, committed, now);
-  own_.clear();
+  forget_members();
   saw_begin_ = true;
   if (start.what != wire::PhaseKind::kTrain && start.what != wire::PhaseKind::kEval) return said;
   if (epochs_.size() <= start.epoch.value) epochs_.resize(start.epoch.value + 1);
@@ -54,19 +54,45 @@ void TrainingSeries::hear(Member member, const wire::Progress& progress, std::ui
                           MonoTime now) {
   if (!members_add_up_) return progress_.update(progress, now);
   if (progress.phase != open_phase) return;
-  const bool is_first = own_.insert_or_assign(member, progress).second;
-  if (is_first && !saw_begin_) progress_.leave_out_of_recent(progress);
+  if (!own_.contains(member) && !saw_begin_) progress_.leave_out_of_recent(progress);
+  add_up(member, progress);
   // Members that have left reported before what they did.
   wire::Progress all = progress;
-  all.samples = 0;
-  all.loss_sum = all.weight_sum = 0;
-  for (const auto& [who, own] : own_) {
-    all.step = std::max(all.step, own.step);
-    all.samples += own.samples;
-    all.loss_sum += own.loss_sum;
-    all.weight_sum += own.weight_sum;
-  }
+  all.step = sums_.step;
+  all.samples = sums_.samples;
+  all.loss_sum = sums_.loss;
+  all.weight_sum = sums_.weight;
   progress_.update(all, now);
+}
+
+void TrainingSeries::Sums::add(const wire::Progress& part) {
+  step = std::max(step, part.step);
+  samples += part.samples;
+  loss += part.loss_sum;
+  weight += part.weight_sum;
+}
+
+void TrainingSeries::Sums::take_out(const wire::Progress& part) {
+  samples -= part.samples;
+  loss -= part.loss_sum;
+  weight -= part.weight_sum;
+}
+
+void TrainingSeries::add_up(Member member, const wire::Progress& progress) {
+  const auto [own, is_new] = own_.try_emplace(member);
+  if (!is_new) sums_.take_out(own->second);
+  own->second = progress;
+  sums_.add(progress);
+  if (++heard_ < own_.size()) return;
+  heard_ = 0;
+  sums_ = {};
+  for (const auto& [_, part] : own_) sums_.add(part);
+}
+
+void TrainingSeries::forget_members() {
+  own_.clear();
+  sums_ = {};
+  heard_ = 0;
 }
 
 std::optional<std::string> TrainingSeries::diverged(const wire::Progress& progress) {
@@ -141,7 +167,7 @@ void TrainingSeries::go_back(const shard_server::Phase& phase, MonoTime now) {
   const bool is_open = progress_.open_phase() == phase.number;
   std::optional<double> spent = progress_.end_phase(now);
   progress_.forget();
-  own_.clear();
+  forget_members();
   saw_begin_ = false;
   diverged_in_ = 0;
   if (phase.number == 0) return epochs_.clear();

@@ -61,6 +61,18 @@ class TrainingSeries {
   [[nodiscard]] ImageTraining image(double seconds, MonoTime now) const;
 
  private:
+  // What all members did in this phase. Of one message to the next only one member's part changes,
+  // so the sums are kept; adding all parts anew after as many messages as there are members removes
+  // what rounding has left in them.
+  struct Sums {
+    Step step;
+    std::uint64_t samples = 0;
+    double loss = 0, weight = 0;
+    void add(const wire::Progress& part);
+    void take_out(const wire::Progress& part);
+  };
+  void add_up(Member member, const wire::Progress& progress);
+  void forget_members();
   // Fills in how far training is.
   void fill(Epoch epoch, std::uint64_t committed, MonoTime now);
   [[nodiscard]] std::optional<std::string> close(Epoch epoch, std::uint64_t committed,
@@ -69,6 +81,8 @@ class TrainingSeries {
   bool members_add_up_;
   ProgressView progress_;
   std::map<Member, wire::Progress> own_;  // this phase's progress of each member, if members add up
+  Sums sums_;                             // of own_
+  std::size_t heard_ = 0;                 // messages since own_ was added up as a whole
   bool saw_begin_ = true;  // of the phase, so what a member's first report counts is recent
   std::vector<EpochReport> epochs_;
   std::optional<wire::StepKinds> kinds_;

@@ -6,8 +6,6 @@
 namespace antdt::ctl::lifecycle {
 namespace {
 
-// A program of which no steps are known is taken to work once it ran this long.
-constexpr double kRanForSeconds = 10;
 constexpr const char* kFailsAtOnce =
     "\nIt is not started again: what fails before the job has made a step fails again.";
 

@@ -60,6 +60,8 @@ struct GenerationSettled {
 struct GenerationEnded {};  // the generation's members are to join again
 // Bytes of a checkpoint were written to a disk or copied to another host.
 struct CheckpointBytesMoved {};
+// A worker's records were committed. Loose clients make no steps.
+struct RecordsCommitted {};
 struct StepCompleted {  // somebody made a step
   Step step;
 };
@@ -138,11 +140,11 @@ struct TimePassed {};
 using Input =
     std::variant<WorkersPlaced, HostCameUp, HostLost, HostDrained, GangPrepared, WorkerStarted,
                  WorkerExited, WorkerVanished, RunResumed, DaemonFollowed, WorkerStartRefused,
-                 WorkerJoined, GenerationSettled, GenerationEnded, StepCompleted, WorkerHung,
-                 PhaseDrained, TrainingEnded, WorkerDone, CheckpointWriteBegun, CheckpointConcluded,
-                 CheckpointBytesMoved, CheckpointRestored, StopRequested, EvictionRequested,
-                 RestartRequested, ServerTakenOver, WorkerCountRequested, ServerCountRequested,
-                 JobFailed, TimePassed>;
+                 WorkerJoined, GenerationSettled, GenerationEnded, StepCompleted, RecordsCommitted,
+                 WorkerHung, PhaseDrained, TrainingEnded, WorkerDone, CheckpointWriteBegun,
+                 CheckpointConcluded, CheckpointBytesMoved, CheckpointRestored, StopRequested,
+                 EvictionRequested, RestartRequested, ServerTakenOver, WorkerCountRequested,
+                 ServerCountRequested, JobFailed, TimePassed>;
 
 // ---- effects
 struct PersistImage {};

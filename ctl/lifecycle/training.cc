@@ -44,7 +44,8 @@ void Training::on(const GenerationSettled& e) {
   for (WorkerProcess& w : life_.workers) {
     if (w.is_server()) w.quick_failures = 0;
   }
-  life_.incidents.end(life_.seconds());
+  // Servers read their slices after they are a group: there training goes on with the next step.
+  if (life_.spec.servers == 0) life_.incidents.end(life_.seconds());
   out_.emplace_back(PersistImage{});
   out_.emplace_back(WriteNote{
       "generation",
@@ -67,11 +68,34 @@ void Training::on(const GenerationEnded&) {
   if (life_.ending.awaits_checkpoint()) turn_.stopping.stop_all(life_.spec.stop_grace);
 }
 
-void Training::on(const StepCompleted&) {
+void Training::on(const StepCompleted&) { progress(); }
+void Training::on(const RecordsCommitted&) { progress(); }
+
+void Training::progress() {
+  goes_on();
   if (life_.incidents.progress(life_.now)) out_.emplace_back(PersistImage{});
 }
 
+// A generation that settles ends an incident where members sum among themselves (GenerationSettled).
+// Groups of servers outlive the loss of a worker or a backup, and loose clients have none.
+void Training::goes_on() {
+  const bool sums = life_.image.collective && life_.spec.servers == 0;
+  if (sums || !life_.incidents.is_open()) return;
+  if (life_.spec.servers > 0 && !life_.phases.settled()) return;  // a step of the group before
+  life_.incidents.end(life_.seconds());
+  out_.emplace_back(PersistImage{});
+}
+
+void Training::look_at_programs() {
+  if (life_.spec.protocol == Protocol::kAntdt || life_.workers.empty()) return;
+  const auto runs_well = [&](const WorkerProcess& w) {
+    return w.running() && life_.seconds() - w.started_at_s > kRanForSeconds;
+  };
+  if (std::ranges::all_of(life_.workers, runs_well)) life_.incidents.run_well(life_.now);
+}
+
 void Training::open_phase(std::uint64_t phase) {
+  goes_on();  // evaluations make no steps
   life_.phases.open(phase);
   const wire::PhaseStart start = life_.phases.open();
   if (phase == 1) life_.checkpoints.begin(life_.now);
@@ -170,6 +194,7 @@ void Training::on(const CheckpointConcluded& e) {
   const bool changes_servers = turn_.servers.is_last_cut(e);
   if (e.error.empty()) {
     life_.checkpoints.stored(e.number);
+    goes_on();  // after the last phase there are no steps
   } else if (life_.checkpoints.failed(e.error)) {
     const bool is_model = life_.state() == JobState::kFinishing && !is_of_training;
     out_.emplace_back(

@@ -7,6 +7,7 @@ void Turn::take(const TimePassed&) {
   if (stopping.look_at_deadlines()) return;
   starts.start_waiting();
   servers.look_at_last_cut();
+  training.look_at_programs();
   training.look_at_checkpoints();
 }
 

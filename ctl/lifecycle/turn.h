@@ -13,6 +13,9 @@ namespace antdt::ctl::lifecycle {
 
 class Turn;
 
+// A program of which no steps are known is taken to work once it ran this long.
+inline constexpr double kRanForSeconds = 10;
+
 class Subject {
  public:
   Subject(Turn& turn, LifeState& life, Effects& out) : turn_(turn), life_(life), out_(out) {}
@@ -72,6 +75,7 @@ class Training : public Subject {
   void on(const GenerationSettled& e);
   void on(const GenerationEnded& e);
   void on(const StepCompleted& e);
+  void on(const RecordsCommitted& e);
   void on(const PhaseDrained& e);
   void on(const TrainingEnded& e);
   void on(const WorkerDone& e);
@@ -82,10 +86,15 @@ class Training : public Subject {
   void open_phase(std::uint64_t phase);
   void advance_if_complete();
   void order_checkpoint();
+  // With each tick: counts time in which programs of which no steps are known run well.
+  void look_at_programs();
   // With each tick: orders a checkpoint if one is due.
   void look_at_checkpoints();
 
  private:
+  void progress();
+  // Ends the incident, if there is one.
+  void goes_on();
   // Whether all records of the phase are trained and a worker still has to end it for itself.
   [[nodiscard]] bool awaits_workers() const;
 };

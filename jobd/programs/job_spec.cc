@@ -100,6 +100,7 @@ Result<ctl::JobSpec> job_spec(const launcher::JobConfig& config, const DataFound
   spec.restart = by_name<ctl::Restart>(role.restart).value_or(ctl::Restart::kMember);
   spec.budgets = config.failure.budgets;
   spec.budget_refill = config.failure.budget_refill;
+  spec.hang_after = config.failure.hang_after;
   spec.servers = config.roles.server.count;
   spec.server_replicas = config.roles.server.replicas;
   spec.sync = by_name<SyncStrategy>(config.trainer.sync).value_or(SyncStrategy::kAllReduce);

@@ -97,13 +97,15 @@ TEST(JobSpecTest, ProtocolAndRestartAreThoseOfTheRole) {
 }
 
 TEST(JobSpecTest, TheCostsOfAFailureAreReadFromTheJob) {
-  const ctl::JobSpec spec = spec_of(launcher::kJob +
-                                    "[failure]\nbudgets = { signal = 7 }\n"
-                                    "budget_refill = \"3m\"\nstop_grace = \"4s\"\n"
-                                    "[checkpoint]\nevery = \"90s\"\n");
+  const ctl::JobSpec spec =
+      spec_of(launcher::kJob +
+              "[failure]\nbudgets = { signal = 7 }\n"
+              "budget_refill = \"3m\"\nstop_grace = \"4s\"\nhang_after = \"7m\"\n"
+              "[checkpoint]\nevery = \"90s\"\n");
   EXPECT_EQ(spec.budgets.at("signal"), 7U);
   EXPECT_EQ(spec.budget_refill, std::chrono::minutes(3));
   EXPECT_EQ(spec.stop_grace, std::chrono::seconds(4));
+  EXPECT_EQ(spec.hang_after, std::chrono::minutes(7));
   EXPECT_EQ(spec.checkpoint_every, std::chrono::seconds(90));
 }
 

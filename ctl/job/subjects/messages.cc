@@ -23,7 +23,9 @@ void Messages::on(const WorkerSaid& e, Work& work) {
 }
 
 void Messages::hear(const WorkerSaid& e, const wire::Fetch& said, Work& work) {
+  const std::uint64_t before = parts_.records.ledger().committed();
   parts_.records.fetch({e.member, e.generation, e.seq, said}, work);
+  if (parts_.records.ledger().committed() > before) work.then(lifecycle::RecordsCommitted{});
 }
 
 void Messages::hear(const WorkerSaid& e, const wire::Recalled& said, Work& work) {

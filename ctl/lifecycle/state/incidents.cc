@@ -9,7 +9,8 @@
 namespace antdt::ctl {
 namespace {
 
-// Time between two steps counts as training unless they are further apart than this.
+// Time between two steps counts as training unless they are further apart than this, or than the
+// longest step that the job allows.
 constexpr Duration kStepGap = std::chrono::seconds(30);
 // The end of a peer is noticed within this time.
 constexpr double kVictimSeconds = 5;
@@ -40,6 +41,10 @@ std::string how_ended(const WorkerProcess& worker, FailureClass cls) {
 
 }  // namespace
 
+Incidents::Incidents(std::map<std::string, std::uint32_t> budgets, Duration refill,
+                     Duration hang_after)
+    : budgets_(std::move(budgets), refill), step_gap_(std::max(kStepGap, hang_after)) {}
+
 Incidents::Image Incidents::image() const {
   Image image = image_;
   image.budgets = budgets_.image();
@@ -67,15 +72,22 @@ std::vector<FailureRecord> Incidents::take_old() {
 }
 
 bool Incidents::progress(MonoTime now) {
-  if (last_progress_ && now - *last_progress_ < kStepGap) {
+  count_training(now);
+  return !std::exchange(image_.made_progress, true);
+}
+
+void Incidents::run_well(MonoTime now) { count_training(now); }
+
+void Incidents::count_training(MonoTime now) {
+  if (last_progress_ && now - *last_progress_ < step_gap_) {
     image_.trained_s += to_seconds(now - *last_progress_);
   }
   last_progress_ = now;
-  return !std::exchange(image_.made_progress, true);
 }
 
 void Incidents::record(const WorkerProcess& worker, const std::string& host_name, FailureClass cls,
                        double now_s) {
+  last_progress_.reset();  // until the next step training is made up for
   std::string cause =
       fmt::format("{} on {} {}", worker.place.worker, host_name, how_ended(worker, cls));
   image_.failures.push_back(

@@ -24,8 +24,8 @@ class Incidents {
   static constexpr std::size_t kMostFailures = 16;
   static constexpr std::size_t kMostOfAnIncident = 64;
 
-  Incidents(std::map<std::string, std::uint32_t> budgets, Duration refill)
-      : budgets_(std::move(budgets), refill) {}
+  // `hang_after`: the longest that a step may take.
+  Incidents(std::map<std::string, std::uint32_t> budgets, Duration refill, Duration hang_after);
 
   struct Image {
     std::vector<FailureRecord> failures;
@@ -46,8 +46,10 @@ class Incidents {
     return budgets_.left(cls, image_.trained_s);
   }
 
-  // A step was made. True if it is the first of the job.
+  // A step was made, or records were committed. True if it is the first of the job.
   [[nodiscard]] bool progress(MonoTime now);
+  // Programs of which no steps are known run without trouble.
+  void run_well(MonoTime now);
   [[nodiscard]] bool made_progress() const { return image_.made_progress; }
 
   void record(const WorkerProcess& worker, const std::string& host_name, FailureClass cls,
@@ -73,9 +75,12 @@ class Incidents {
   [[nodiscard]] const std::string& over_budget() const { return image_.over_budget; }
 
  private:
+  void count_training(MonoTime now);
+
   Image image_;  // image() fills in the budgets
   Budgets budgets_;
-  std::optional<MonoTime> last_progress_;
+  Duration step_gap_;
+  std::optional<MonoTime> last_progress_;  // since the last failure
 };
 
 }  // namespace antdt::ctl

@@ -31,10 +31,11 @@ struct JobSpec {
   std::uint64_t began_with = 0;  // training records when the run began; 0: they have not grown
   std::uint64_t eval_records = 0;
   std::uint64_t rows_put_aside = 0;  // malformed rows of the data, which are no records
-  Duration checkpoint_every{};  // 0: only at the end
+  Duration checkpoint_every{};       // 0: only at the end
   Duration stop_grace = std::chrono::seconds(10);
   std::map<std::string, std::uint32_t> budgets;  // by FailureClass
   Duration budget_refill = std::chrono::minutes(10);
+  Duration hang_after = std::chrono::minutes(2);  // the longest that a step may take
   // Parameter servers: their number (0: none), and [trainer] sync, backup_workers, staleness.
   std::uint32_t servers = 0;
   SyncStrategy sync = SyncStrategy::kAllReduce;

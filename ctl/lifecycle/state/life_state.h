@@ -22,7 +22,7 @@ namespace antdt::ctl::lifecycle {
 struct LifeState {
   explicit LifeState(JobSpec s)
       : spec(std::move(s)),
-        incidents(spec.budgets, spec.budget_refill),
+        incidents(spec.budgets, spec.budget_refill, spec.hang_after),
         phases({spec.epochs, spec.train_records, spec.eval_records, spec.began_with}) {
     hosts.keep_in(spec.pinned_to);
   }

@@ -213,6 +213,57 @@ TEST_F(LifecycleTest, ABudgetRefillsWithTrainingAndNotWithWaiting) {
   }
 }
 
+TEST_F(LifecycleTest, ABudgetRefillsWithStepsAsLongAsTheJobAllows) {
+  JobSpec s = bears({{"signal", 1}});
+  s.budget_refill = minutes(5);
+  for (const bool allows : {true, false}) {
+    s.hang_after = allows ? minutes(2) : seconds(40);
+    use(s);
+    train();
+    step(lifecycle::WorkerExited{w(1), killed(SIGKILL)});
+    for (int i = 0; i < 8; ++i) {
+      clock.advance(seconds(50));
+      step(lifecycle::StepCompleted{Step{2}});
+    }
+    const Effects again = step(lifecycle::WorkerExited{w(1, 2), killed(SIGKILL)});
+    EXPECT_EQ(all<lifecycle::StopWorker>(again).empty(), allows);
+  }
+}
+
+TEST_F(LifecycleTest, ABudgetRefillsWhileProgramsWithoutStepsRun) {
+  JobSpec s = bears({{"signal", 1}});
+  s.protocol = Protocol::kExec;
+  s.budget_refill = minutes(1);
+  for (const int ran : {50, 90}) {
+    use(s);
+    start();
+    for (int attempt = 1; attempt <= 2; ++attempt) {
+      for (int i = 0; i < ran; ++i) {
+        clock.advance(seconds(1));
+        step(lifecycle::TimePassed{});
+      }
+      if (attempt == 2) break;
+      step(lifecycle::WorkerExited{w(1), killed(SIGKILL)});
+      step(lifecycle::WorkerExited{w(0), killed(SIGTERM)});
+      step(lifecycle::GangPrepared{});
+      for (const std::uint32_t i : {0U, 1U}) comes_up(w(i, 2));
+    }
+    EXPECT_EQ(life.budget_left(FailureClass::kSignal), ran > 70 ? 1U : 0U) << ran;
+  }
+}
+
+// A loose client makes no steps. Its program works if records were committed.
+TEST_F(LifecycleTest, AClientThatFailsAfterRecordsWereCommittedIsStartedAgain) {
+  for (const bool committed : {true, false}) {
+    use(bears({{"program", 1}}));
+    start();
+    if (committed) step(lifecycle::RecordsCommitted{});
+    const Effects exited = step(lifecycle::WorkerExited{w(1), code(1)});
+    EXPECT_EQ(all<lifecycle::StartWorker>(exited).size(), committed ? 1U : 0U);
+    EXPECT_EQ(all<lifecycle::StopWorker>(exited).empty(), committed);
+  }
+}
+
 TEST_F(LifecycleTest, FailuresInARowSoonAfterTheStartAreRetriedMoreAndMoreSlowly) {
   use(bears({{"signal", 99}}));
   train();
@@ -280,6 +331,41 @@ TEST_F(LifecycleTest, TheImageOfAPastIncidentHasTheBeginningOfItsCause) {
   EXPECT_GT(failure().cause.size(), 4000U);
   settle({w(0)});
   EXPECT_EQ(failure().cause.size(), FailureRecord::kMostOfACause);
+}
+
+// A group of servers outlives the loss of a worker: no generation settles that could end the
+// incident.
+TEST_F(LifecycleTest, AroundServersTrainingGoesOnWithTheNextStep) {
+  JobSpec s = bears({{"signal", 5}});
+  s.servers = 1;
+  s.sync = SyncStrategy::kPsAsp;
+  use(s);
+  hosts(4);
+  const Member server{WorkerId{'s', 0}, Attempt{1}};
+  lifecycle::WorkersPlaced placed;
+  placed.workers = {{server.worker, "a", 0}, {w(0).worker, "a", 0}, {w(1).worker, "b", 1}};
+  step(placed);
+  for (const Member member : {server, w(0), w(1)}) comes_up(member);
+  settle({w(0), w(1)});
+  step(lifecycle::StepCompleted{Step{1}});
+
+  step(lifecycle::WorkerExited{w(1), killed(SIGKILL)});
+  clock.advance(seconds(2));
+  EXPECT_FALSE(failure().recovered_in_s);
+  const std::uint64_t first = failure().incident;
+  step(lifecycle::StepCompleted{Step{2}});
+  EXPECT_EQ(failure().recovered_in_s, 2.0);
+
+  step(lifecycle::WorkerExited{w(0), killed(SIGKILL)});
+  EXPECT_GT(failure().incident, first);
+  step(lifecycle::GenerationEnded{});
+  step(lifecycle::StepCompleted{Step{3}});
+  EXPECT_FALSE(failure().recovered_in_s) << "a step that the group made before it was given up";
+  settle({w(0), w(1)});
+  EXPECT_FALSE(failure().recovered_in_s) << "the servers have not read their slices yet";
+  clock.advance(seconds(3));
+  step(lifecycle::StepCompleted{Step{4}});
+  EXPECT_EQ(failure().recovered_in_s, 3.0);
 }
 
 TEST_F(LifecycleTest, TheImageOfARemovedWorkerHasNoLastLines) {

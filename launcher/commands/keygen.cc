@@ -109,22 +109,23 @@ Status make_agents(const std::string& dir, const std::vector<std::string>& hosts
 void tell(const std::string& dir, const std::string& user, const std::string& of_user) {
   fmt::print(
       "\nOn the machine where {0} calls antdt run, in the directory cluster.keys:\n"
-      "  {1}/job.key      who the jobs are {0}'s by; whoever has it can run programs as {0}\n"
-      "  {1}/agents       the keys that the agents must prove to have\n",
+      "  {1}/job.key      proves that a job is {0}'s; whoever has it can run programs as {0}\n"
+      "  {1}/agents       the public keys by which it recognizes the agents\n",
       user, of_user);
   if (fs::exists(dir + "/hosts")) {
     fmt::print(
         "On each host, as the directory of antdtd --keys:\n"
-        "  {}/hosts/HOST    its own agent.key, and in authorized/ the users whose jobs it runs\n",
+        "  {}/hosts/NAME    its own agent.key, and in authorized/ the users whose jobs it runs;\n"
+        "                   cluster.hosts names the host by the same NAME\n",
         dir);
   } else {
     fmt::print(
         "On each host, in the directory of antdtd --keys:\n"
-        "  agent.key            who the agent is, the same on all hosts; antdt keygen --agent "
-        "HOST\n"
-        "                       makes one for each host, and who breaks into one cannot pose as\n"
-        "                       another\n"
-        "  authorized/{}.pub   whose jobs it runs; one file for each user\n",
+        "  agent.key            proves who the agent is; it is the same on all hosts, so an "
+        "intruder\n"
+        "                       on one of them can pose as any other. antdt keygen --agent NAME\n"
+        "                       makes one for each host instead\n"
+        "  authorized/{}.pub   the user whose jobs it runs; one file for each user\n",
         user);
   }
   fmt::print(
@@ -159,8 +160,9 @@ void add_keygen(CLI::App& app, int& exit_code) {
       ->type_name("NAME");
   command
       ->add_option("--agent", options->agents,
-                   "a host whose agent gets a key of its own, in DIR/hosts/HOST; may be repeated")
-      ->type_name("HOST");
+                   "a host, as cluster.hosts names it, whose agent gets a key of its own, in "
+                   "DIR/hosts/NAME; may be repeated")
+      ->type_name("NAME");
   command->callback([options, &exit_code] {
     if (const auto done = keygen(*options); !done) exit_code = report(done.error());
   });

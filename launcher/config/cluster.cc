@@ -5,6 +5,7 @@
 #include <optional>
 #include <thread>
 
+#include "core/os/directory.h"
 #include "core/os/net.h"
 #include "core/os/user.h"
 #include "core/wire/agent_messages.h"
@@ -21,6 +22,17 @@ std::string agent_key_file(const std::string& directory, const std::string& host
     if (::access(file.c_str(), F_OK) == 0) return file;
   }
   return "";
+}
+
+// The agents whose public keys are in the directory, for people.
+std::string known_agents(const std::string& directory) {
+  std::vector<std::string> agents;
+  if (const auto names = names_in(directory + "/agents")) {
+    for (const std::string& name : *names) {
+      if (name.ends_with(".pub")) agents.push_back(name.substr(0, name.size() - 4));
+    }
+  }
+  return agents.empty() ? "none" : fmt::format("{}", fmt::join(agents, ", "));
 }
 
 // Time between two questions of the devices of an agent that has not looked at them yet.
@@ -138,24 +150,26 @@ void wait_for_devices(std::vector<Agent>& agents, Duration timeout) {
 Status check_answers(const std::vector<std::string>& silent, Duration timeout) {
   if (silent.empty()) return {};
   return fail(ErrorKind::kUnreachable,
-              "no answer within {:g} s from {}. Is antdtd running there (systemctl status antdtd)? "
-              "Is your job.pub in the authorized/ directory of its keys, as USER.pub? Is the "
-              "agent's key in agents/ "
-              "the one it has now? Does a firewall let the port through?",
-              to_seconds(timeout), fmt::join(silent, ", "));
+              "no answer within {:g} s from {}. `antdt doctor --hosts {}` says whether antdtd, the "
+              "keys or a firewall is the reason",
+              to_seconds(timeout), fmt::join(silent, ", "), fmt::join(silent, ","));
 }
 
 Result<ClusterKeys> load_cluster_keys(const ClusterSection& cluster) {
   ClusterKeys keys;
   std::string missing;
   if (::access((cluster.keys + "/job.key").c_str(), F_OK) != 0) {
-    missing += fmt::format("\n  {}/job.key: make it with antdt keygen --dir {}", cluster.keys,
-                           cluster.keys);
+    missing += fmt::format(
+        "\n  {} has no job.key: copy it from where the keys were made; what antdt keygen --user "
+        "USER made is in users/USER there",
+        cluster.keys);
   }
   for (const std::string& host : cluster.hosts) {
     if (!agent_key_file(cluster.keys, host).empty()) continue;
-    missing += fmt::format("\n  {}/agents/{}.pub: copy agent.pub from {} there", cluster.keys,
-                           host_of(host), host_of(host));
+    missing += fmt::format(
+        "\n  {} has no key of the agent '{}' (it has: {}). Name the host in cluster.hosts as in "
+        "`antdt keygen --agent NAME`, or copy users/USER from where the keys were made",
+        cluster.keys, host_of(host), known_agents(cluster.keys));
   }
   if (!missing.empty()) {
     return fail(ErrorKind::kUsage, "keys for the agents of cluster.hosts are missing:{}", missing);

@@ -27,9 +27,11 @@ void judge_key(const KeyFacts& key, Findings& findings) {
     finding.level = Level::kError;
     finding.found = "there is no such file";
     finding.why = "without it no agent answers";
-    finding.advice = key.secret ? "make it with antdt keygen, and put job.pub into the authorized/ "
-                                  "directory of each agent's keys"
-                                : "copy agent.pub of that host's agent there";
+    finding.advice = key.secret
+                         ? "copy it from where antdt keygen made the keys; the key of a user "
+                           "whom it made with --user is in users/USER there"
+                         : "name the host as in antdt keygen --agent NAME, or copy the "
+                           "file from where the keys were made";
   } else if (!key.error.empty()) {
     finding.level = Level::kError;
     finding.found = key.error;

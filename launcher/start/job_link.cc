@@ -47,7 +47,7 @@ Result<wire::Packet> JobLink::ask(const wire::Packet& packet, Duration timeout) 
   }
   const Status silent = check_answers({agent_}, timeout);
   return fail(ErrorKind::kUnreachable,
-              "{} If antdt jobs --agent {} answers, it is the job's daemon that does not",
+              "{}. If antdt jobs --agent {} answers, it is the job's daemon that does not",
               silent.error().message, agent_);
 }
 

@@ -21,6 +21,7 @@ namespace antdt::launcher {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 // Listens with `agent`'s key for the keys in `authorized`, and answers each hello with the next of
 // `answers`, and then with the last.
@@ -119,13 +120,15 @@ TEST_F(ClusterTest, AnAgentThatDoesNotAnswerAnOperatorIsNamedWithWhatToCheck) {
   ASSERT_TRUE(agent) << agent.error().message;
   const auto silent = agent->drain({}, std::chrono::milliseconds(100));
   EXPECT_EQ(silent.error().kind, ErrorKind::kUnreachable);
-  EXPECT_THAT(silent.error().message,
-              HasSubstr("no answer within 0.1 s from 127.0.0.1:1. Is antdtd running there"));
+  EXPECT_THAT(
+      silent.error().message,
+      HasSubstr("no answer within 0.1 s from 127.0.0.1:1. `antdt doctor --hosts 127.0.0.1:1` "
+                "says whether antdtd, the keys or a firewall is the reason"));
   auto job = JobLink::open_through(context, "127.0.0.1:1", cluster_.keys, "j-1");
   ASSERT_TRUE(job) << job.error().message;
   const auto status = job->status(0, std::chrono::milliseconds(100));
-  EXPECT_THAT(status.error().message, HasSubstr("Is antdtd running there"));
-  EXPECT_THAT(status.error().message, HasSubstr("If antdt jobs --agent 127.0.0.1:1 answers"));
+  EXPECT_THAT(status.error().message, HasSubstr("`antdt doctor --hosts 127.0.0.1:1` says"));
+  EXPECT_THAT(status.error().message, HasSubstr(". If antdt jobs --agent 127.0.0.1:1 answers"));
 }
 
 TEST_F(ClusterTest, AgentsSayWhatTheyHaveFree) {
@@ -175,7 +178,8 @@ TEST_F(ClusterTest, AnAgentThatIsNotThereIsNamedWithWhatToCheck) {
   const auto hosts = ask(std::chrono::milliseconds(100));
   ASSERT_FALSE(hosts);
   EXPECT_EQ(hosts.error().kind, ErrorKind::kUnreachable);
-  EXPECT_THAT(hosts.error().message, HasSubstr("from 127.0.0.1:1. Is antdtd running there"));
+  EXPECT_THAT(hosts.error().message,
+              HasSubstr("from 127.0.0.1:1. `antdt doctor --hosts 127.0.0.1:1` says"));
 }
 
 TEST_F(ClusterTest, ARunGoesOnWithoutSomeOfItsAgentsAndNotWithoutAll) {
@@ -192,7 +196,9 @@ TEST_F(ClusterTest, ARunGoesOnWithoutSomeOfItsAgentsAndNotWithoutAll) {
   const auto none = absent({"127.0.0.1:1", "127.0.0.1:2"});
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().kind, ErrorKind::kUnreachable);
-  EXPECT_THAT(none.error().message, HasSubstr("from 127.0.0.1:1, 127.0.0.1:2. Is antdtd running"));
+  EXPECT_THAT(none.error().message,
+              HasSubstr("from 127.0.0.1:1, 127.0.0.1:2. `antdt doctor --hosts "
+                        "127.0.0.1:1,127.0.0.1:2` says"));
 }
 
 TEST_F(ClusterTest, AnAgentThatDoesNotKnowTheKeyDoesNotAnswer) {
@@ -251,9 +257,25 @@ TEST_F(ClusterTest, EveryMissingKeyFileIsNamed) {
   const auto keys = load_cluster_keys(cluster_);
   ASSERT_FALSE(keys);
   EXPECT_EQ(keys.error().kind, ErrorKind::kUsage);
-  EXPECT_THAT(keys.error().message, HasSubstr((dir_ / "empty/job.key") + ": make it with"));
-  EXPECT_THAT(keys.error().message, HasSubstr((dir_ / "empty/agents/h1.pub") + ": copy agent.pub"));
-  EXPECT_THAT(keys.error().message, HasSubstr("agents/h2.pub"));
+  EXPECT_THAT(keys.error().message, HasSubstr((dir_ / "empty") + " has no job.key: copy it from"));
+  EXPECT_THAT(keys.error().message,
+              HasSubstr((dir_ / "empty") + " has no key of the agent 'h1' (it has: none)"));
+  EXPECT_THAT(keys.error().message, HasSubstr("has no key of the agent 'h2'"));
+}
+
+TEST_F(ClusterTest, AHostOfAnotherNameThanItsKeyIsToldWhichKeysThereAre) {
+  transport::generate_key_pair(dir_ / "of", "agent").value();
+  copy_key("of/agent.pub", "named/agents/node1.pub");
+  copy_key("of/agent.pub", "named/agents/node2.pub");
+  transport::generate_key_pair(dir_ / "named", "job").value();
+  cluster_.keys = dir_ / "named";
+  cluster_.hosts = {"h1:7700", "node2:7700"};
+  const auto keys = load_cluster_keys(cluster_);
+  ASSERT_FALSE(keys);
+  EXPECT_THAT(keys.error().message,
+              HasSubstr("has no key of the agent 'h1' (it has: node1, node2). Name the host in "
+                        "cluster.hosts as in `antdt keygen --agent NAME`"));
+  EXPECT_THAT(keys.error().message, Not(HasSubstr("'node2'")));
 }
 
 TEST_F(ClusterTest, AKeyOfOneHostGoesBeforeTheClusters) {

@@ -211,7 +211,7 @@ class SystemAgents(AgentsCase):
         refused = self.antdt("run", "--resume", run_dir)
         self.assertEqual(refused.returncode, 3, refused.stdout + refused.stderr)
         self.assertIn("no answer within 3 s from", refused.stderr)
-        self.assertIn("Is antdtd running there", refused.stderr)
+        self.assertIn("says whether antdtd, the keys or a firewall is the reason", refused.stderr)
         self.assertTrue((run_dir / "summary.json").exists(), "nothing was changed")
         agent = self.start_agent("hosta", ports["hosta"])
         resumed = self.antdt("run", "--resume", run_dir)

@@ -58,7 +58,7 @@ const Spoilt kSpoilt[] = {
     {"KeyThatIsMissing", [](Facts& f) { f.keys[0].missing = true; }, Level::kError, "keys",
      "this host", "no such file", "antdt keygen"},
     {"AgentKeyThatIsMissing", [](Facts& f) { f.keys[1].missing = true; }, Level::kError, "keys",
-     "this host", "no such file", "copy agent.pub"},
+     "this host", "no such file", "name the host as in antdt keygen --agent NAME"},
     {"AgentKeyThatOthersChange", [](Facts& f) { f.keys[1].mode = 0666; }, Level::kWarning, "keys",
      "this host", "others may change it", "go-w"},
     {"KeyOfAnother", [](Facts& f) { f.keys[1].other_owner = true; }, Level::kWarning, "keys",

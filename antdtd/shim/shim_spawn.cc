@@ -28,6 +28,15 @@ OwnedFd open_procs(const std::string& cgroup, int given) {
   return OwnedFd(open((cgroup + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
 }
 
+// What the error of a worker that did not start lacks: why its directory is not there.
+Error with_advice(Error error, const std::string& directory) {
+  if (!directory.empty() && access(directory.c_str(), X_OK) != 0) {
+    error.message +=
+        "; with [cluster], the directory of job.toml must exist under this path on every host";
+  }
+  return error;
+}
+
 }  // namespace
 
 Result<SpawnedWorker> spawn_worker(const std::vector<std::string>& command,
@@ -49,10 +58,11 @@ Result<SpawnedWorker> spawn_worker(const std::vector<std::string>& command,
   what.group = ChildGroup::kSession;
   what.dies_with_us = true;
   what.cgroup_procs = procs.get();
-  ANTDT_TRY(const Spawned worker, spawn(what));
+  const Result<Spawned> worker = spawn(what);
+  if (!worker) return tl::unexpected(with_advice(worker.error(), what.directory));
   for (const int fd : {out.read.get(), err.read.get()}) fcntl(fd, F_SETFL, O_NONBLOCK);
-  return SpawnedWorker{worker.pid, out.read.release(), err.read.release(),
-                       no_cgroup != 0 ? no_cgroup : worker.cgroup_error};
+  return SpawnedWorker{worker->pid, out.read.release(), err.read.release(),
+                       no_cgroup != 0 ? no_cgroup : worker->cgroup_error};
 }
 
 }  // namespace antdt::antdtd

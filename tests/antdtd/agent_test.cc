@@ -67,6 +67,17 @@ TEST_F(AgentTest, AProgramThatCannotBeExecutedIsReportedWithTheReason) {
   EXPECT_EQ(second.error, "cannot execute /etc/passwd: Permission denied");
 }
 
+TEST_F(AgentTest, AWorkerWhoseDirectoryIsNotOnTheHostIsReportedWithWhatIsMissing) {
+  start_agent();
+  Peer daemon = attach();
+  wire::StartProcess start = request("true");
+  start.working_directory = "/no/such/directory";
+  daemon.send(start, key(0), 1);
+  EXPECT_EQ(daemon.await_message<wire::ProcessExited>().error,
+            "cannot enter the working directory /no/such/directory: No such file or directory; "
+            "with [cluster], the directory of job.toml must exist under this path on every host");
+}
+
 TEST_F(AgentTest, AWorkerFindsItsEnvironmentAndDirectory) {
   start_agent();
   Peer daemon = attach();

@@ -188,7 +188,7 @@ std::vector<Line> why_lines(const Row& row, std::size_t columns) {
 }
 
 std::string nobody(const Top& top) {
-  return top.heard ? "no job of yours runs; antdt run starts one" : "asking the jobs";
+  return top.heard ? "none of your jobs is running; antdt run starts one" : "asking the jobs";
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ TEST_F(TopTest, TheSelectedWorkerStaysSelectedWhileRowsMove) {
   step(top, Heard{later});
   EXPECT_FALSE(top.selected);
   EXPECT_FALSE(type("e\r"));
-  EXPECT_THAT(screen(), HasSubstr("no job of yours runs"));
+  EXPECT_THAT(screen(), HasSubstr("none of your jobs is running"));
 }
 
 TEST_F(TopTest, EnterOpensAWorkerAndEscapeClosesIt) {

@@ -106,7 +106,7 @@ Status print_jobs(bool json) {
     return {};
   }
   if (rows.empty()) {
-    fmt::print("no runs below runs/, and no job of yours runs\n");
+    fmt::print("none of your jobs is running, and there are no runs below ./runs\n");
     return {};
   }
   std::vector<std::vector<std::string>> cells;

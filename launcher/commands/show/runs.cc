@@ -41,7 +41,7 @@ std::string_view ulid_of(const KnownRun& run) {
 }
 
 std::string list(const std::vector<KnownRun>& runs) {
-  if (runs.empty()) return "there is no run below runs/, and no job of yours runs";
+  if (runs.empty()) return "none of your jobs is running, and there are no runs below ./runs";
   std::string text = "there is";
   for (std::size_t i = 0; i < runs.size() && i < kNamed; ++i) {
     text += fmt::format("{} {} in {}", i == 0 ? "" : ",", runs[i].job, runs[i].run_dir);
@@ -54,7 +54,8 @@ Result<std::string> newest_running() {
   const std::vector<KnownRun> runs = known_runs();
   const auto found = std::ranges::find(runs, RunState::kRunning, &KnownRun::state);
   if (found != runs.end()) return found->run_dir;
-  return fail(ErrorKind::kUsage, "no job of yours runs; {}", list(runs));
+  if (runs.empty()) return fail(ErrorKind::kUsage, "{}", list(runs));
+  return fail(ErrorKind::kUsage, "none of your jobs is running; {}", list(runs));
 }
 
 }  // namespace

@@ -125,7 +125,7 @@ class Top(Watched):
         self.assertRegex(once.stdout, r"watched-.*w0 ")
         self.assertNotIn("\x1b", once.stdout)
         self.stop()
-        self.assertIn("no job of yours runs", self.antdt("top", "--once", timeout=60).stdout)
+        self.assertIn("none of your jobs is running", self.antdt("top", "--once", timeout=60).stdout)
         self.assert_nothing_left()
 
     def states(self):

@@ -44,7 +44,7 @@ Status write_pid(int fd, const std::string& path) {
 
 tl::unexpected<Error> held_by_another(int fd, const std::string& path) {
   const std::optional<pid_t> owner = read_pid(fd);
-  return fail(ErrorKind::kRefused, "{} is locked by {}: it is in use; end that process first", path,
+  return fail(ErrorKind::kRefused, "{} is in use by {}: end that process first", path,
               owner ? fmt::format("process {}", *owner) : "another process");
 }
 

@@ -162,13 +162,13 @@ void add_budgets(const report::Status& s, std::vector<std::string>& next) {
     if (budget.left == 0) {
       none.push_back(cls);
     } else {
-      left.push_back(fmt::format("{} of class {}", budget.left, cls));
+      left.push_back(fmt::format("{} {}", cls, budget.left));
     }
   }
   if (!left.empty()) {
     next.push_back(
-        fmt::format("A worker that fails is started again. Of failures the job still "
-                    "bears {}, forgiven with progress.",
+        fmt::format("A worker that fails is started again. Failures that the job still tolerates: "
+                    "{}; training earns them back (failure.budget_refill).",
                     list(left)));
   }
   if (!none.empty()) {
@@ -199,8 +199,8 @@ void add_next(const report::Status& s, const std::string& run_dir, std::vector<s
   if (state_of(s) == JobState::kForming || !s.waiting_for.empty()) {
     next.emplace_back(
         "Training goes on when all who are waited for are there; who does not come "
-        "within [failure] hang_after is ended and started again. Who reads the model or receives "
-        "it is waited for as long as bytes come.");
+        "within [failure] hang_after is ended and started again. A worker that is reading or "
+        "receiving the model is waited for as long as data arrives.");
   }
   const std::vector<std::string> awaited = awaited_hosts(s);
   for (const report::WorkerStatus& w : s.workers) {

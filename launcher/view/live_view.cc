@@ -200,7 +200,7 @@ class Watcher {
     const bool again = asked_to_stop_;
     asked_to_stop_ = true;
     screen_.line(again ? "stopping at once"
-                       : "stopping: a checkpoint, then the end (once more: at once)");
+                       : "stopping after a checkpoint; press Ctrl-C again to stop at once");
     wire::StopJob stop;
     stop.reason = fmt::format("{}, asked by {}",
                               signal == SIGINT   ? "interrupted (SIGINT)"

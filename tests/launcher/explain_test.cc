@@ -95,7 +95,7 @@ TEST(Explain, ARunningJobSaysWhyWhatWasDoneAndWhatComes) {
                                   "At 20s adjust-batch w1 (applied): it is 3 times slower."));
   EXPECT_THAT(e.next, Contains("w2 is started again in 2.0s at the earliest, where a host has room "
                                "then."));
-  EXPECT_THAT(e.next, Contains(HasSubstr("still bears 9 of class signal, forgiven")));
+  EXPECT_THAT(e.next, Contains(HasSubstr("still tolerates: signal 9; training earns them back")));
   EXPECT_THAT(e.next, Contains(HasSubstr("The next failure of class oom ends the job")));
   EXPECT_THAT(e.next, Contains("At this speed training takes another 1m 15s."));
 }

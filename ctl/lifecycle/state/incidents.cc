@@ -106,8 +106,8 @@ bool Incidents::take_budget(FailureClass cls) {
 
 void Incidents::exceed_budget(FailureClass cls) {
   image_.over_budget = fmt::format(
-      "\nThe job bears {} failures of class \"{}\" ([failure] budgets), and this was one more.",
-      budgets_.limit(cls), cls);
+      "\nThis exceeds failure.budgets.{} = {}; raise it, or mend the cause, and resume.", cls,
+      budgets_.limit(cls));
 }
 
 void Incidents::forgive() {

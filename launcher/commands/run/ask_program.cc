@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -69,10 +70,11 @@ Status ask(const std::vector<std::string>& command, const launcher::JobConfig& c
   ANTDT_TRY(std::string text, read_file(said));
   while (text.ends_with('\n')) text.pop_back();
   if (!text.empty()) return fail(ErrorKind::kUsage, "{}", text);
-  return fail(
-      ErrorKind::kUsage, "it was asked with --check whether it can work for this job, and {}",
-      WIFSIGNALED(status) ? fmt::format("signal {} ended it", WTERMSIG(status))
-                          : fmt::format("ended with code {} without a word", WEXITSTATUS(status)));
+  return fail(ErrorKind::kUsage,
+              "`{} --check JOB` {} and printed nothing; run it by hand to see why",
+              fmt::join(command, " "),
+              WIFSIGNALED(status) ? fmt::format("was ended by signal {}", WTERMSIG(status))
+                                  : fmt::format("ended with code {}", WEXITSTATUS(status)));
 }
 
 }  // namespace

@@ -194,7 +194,8 @@ TEST_F(LifecycleTest, AClassHasABudgetAndExceedingItEndsTheJob) {
   step(lifecycle::WorkerExited{w(1, 2), killed(SIGKILL)});
   const auto end = all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(0), killed(SIGTERM)}));
   ASSERT_EQ(end.size(), 1U);
-  EXPECT_THAT(end[0].outcome.first_cause, HasSubstr("bears 1 failures of class \"signal\""));
+  EXPECT_THAT(end[0].outcome.first_cause,
+              HasSubstr("This exceeds failure.budgets.signal = 1; raise it"));
 }
 
 TEST_F(LifecycleTest, ABudgetRefillsWithTrainingAndNotWithWaiting) {

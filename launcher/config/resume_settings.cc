@@ -35,7 +35,6 @@ constexpr std::array kRules = {
     Rule{"trainer.gaia", ""},  // a checkpoint holds a model with nothing pending
     Rule{"cluster.store", "the journal that the run goes on from is there"},
     Rule{"cluster.store_prefix", "the journal that the run goes on from is below it"},
-    Rule{"checkpoint.dir", "the checkpoints that the run goes on from lie there"},
     Rule{"schema", "it says how the file is read, and the file has been read"},
     Rule{"job", "name, epochs and seed say which records come when, and the journal goes by them"},
     Rule{"roles",

@@ -16,8 +16,8 @@ void define(CLI::App& app, Flags& flags) {
                  "directory)");
   app.add_option("--state-dir", agent.state_dir,
                  "Directory of what a later agent needs to adopt running processes (default: "
-                 "/var/lib/antdt for root, ~/.local/state/antdt otherwise; with --private, "
-                 "'state' in --socket-dir)");
+                 "agent-PORT below /var/lib/antdt for root, below ~/.local/state/antdt otherwise; "
+                 "with --private, 'state' in --socket-dir)");
   app.add_option("--host-name", agent.host_name, "Name of this host in what people read");
   app.add_option("--interface", agent.interface,
                  "Network interface by which workers of other hosts reach this one's");
@@ -28,7 +28,7 @@ void define(CLI::App& app, Flags& flags) {
                  "cgroup's limit)")
       ->transform(CLI::AsSizeValue(false));
   app.add_flag("--allow-root", agent.allow_root,
-               "Run as root although every authorized key is then a root shell");
+               "Serve jobs of root, too: root's key is then a root shell");
   app.add_option("--idle-exit", agent.idle_exit_seconds,
                  "Private: end when no job was given for this many seconds")
       ->capture_default_str();

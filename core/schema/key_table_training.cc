@@ -41,9 +41,9 @@ const std::vector<Key>& training() {
       {"data.delivery",
        kText,
        "\"exactly-once\"",
-       "how often a record may enter the model in an epoch; one of the other two, under ps-ssp and "
-       "ps-asp: a lost server does not take back what the others have; at-most-once under ps-bsp: "
-       "what backup workers push too late is dropped",
+       "how often a record may enter the model in an epoch; one of the other two, under ps-ssp, "
+       "ps-asp and shadow-...: a lost server does not take back what the others have; at-most-once "
+       "under ps-bsp: what backup workers push too late is dropped",
        {},
        {"exactly-once", "at-least-once", "at-most-once"}},
       {"data.index",

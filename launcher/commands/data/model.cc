@@ -104,7 +104,7 @@ Result<Chosen> choose(const std::string& run_dir, const launcher::JobConfig& job
   auto chosen = open_whole(checkpoints, name);
   if (chosen) return chosen;
   return fail(chosen.error().kind,
-              "checkpoint {}/{} {}: {}. Without --checkpoint the newest whole one is exported",
+              "checkpoint {}/{} {}: {}. Without --checkpoint the newest complete one is exported",
               checkpoints, name,
               chosen.error().kind == ErrorKind::kCorrupt ? "is damaged" : "cannot be read",
               chosen.error().message);
@@ -178,7 +178,8 @@ void add_export(CLI::App& model, int& exit_code) {
       ->required()
       ->type_name("DIR");
   command
-      ->add_option("--checkpoint", options->checkpoint, "this one (default: the newest whole one)")
+      ->add_option("--checkpoint", options->checkpoint,
+                   "this one (default: the newest complete one)")
       ->type_name("NAME");
   command->add_flag("--json", options->json, "print JSON: what index.json has");
   command->callback([options, &exit_code] { exit_code = run(*options); });

@@ -51,7 +51,7 @@ Status check_ended(const std::string& run_dir) {
 // Finds a damaged journal before anything starts.
 Status check_journal(const std::string& run_dir, const jobd::RunJournal& journal) {
   const std::string way_out = fmt::format(
-      "antdt run --resume {} --from-checkpoint goes on with what the newest whole checkpoint "
+      "antdt run --resume {} --from-checkpoint goes on with what the newest complete checkpoint "
       "knows, and trains again what came after it",
       run_dir);
   if (!journal.may_exist()) {
@@ -149,24 +149,26 @@ Status check_checkpoints(const ResumeOptions& options, const std::string& run_di
   }
   if (!from.newest.unreadable.empty()) {
     return fail(ErrorKind::kIo,
-                "{}. So it is not known whether the run has a whole checkpoint: mend that, and "
-                "resume it again. If this one is lost, remove it first",
+                "{}: whether the run has a complete checkpoint is unknown, and nothing was "
+                "started. Make it readable and resume; if that checkpoint is lost for good, "
+                "delete its directory first",
                 from.newest.unreadable.front());
   }
   if (!from.troubles.empty()) {
-    return fail(ErrorKind::kUnreachable,
-                "this host has no whole checkpoint of the run, and not all others could be asked "
-                "for one:{}\nBring these hosts back and resume again. If their checkpoints are "
-                "lost, leave them out by --set 'cluster.hosts=[...]'",
-                lines_of(from.troubles));
+    return fail(
+        ErrorKind::kUnreachable,
+        "this host has no complete checkpoint of the run, and not all others could be asked "
+        "for one:{}\nBring these hosts back and resume again. If their checkpoints are "
+        "lost, leave them out by --set 'cluster.hosts=[...]'",
+        lines_of(from.troubles));
   }
   if (options.from_checkpoint) {
     return fail(ErrorKind::kUsage,
-                "{}/checkpoints has no whole checkpoint, nor has another host of the run, and "
+                "{}/checkpoints has no complete checkpoint, nor has another host of the run, and "
                 "without one only the journal knows the run: begin a new run",
                 run_dir);
   }
-  fmt::print(talk(options.json), "there is no whole checkpoint: training begins again\n");
+  fmt::print(talk(options.json), "there is no complete checkpoint: training begins again\n");
   return {};
 }
 

@@ -104,7 +104,7 @@ class Damage(broken_off.BrokenOff):
         before = files()
         refused = self.antdt("run", "--resume", run_dir, "--from-checkpoint")
         self.assertEqual(refused.returncode, 2, refused.stdout)
-        self.assertIn("has no whole checkpoint", refused.stderr)
+        self.assertIn("has no complete checkpoint", refused.stderr)
         self.assertEqual(len(re.findall("is damaged and passed over", refused.stderr)), 3)
         self.assertEqual(files(), before)
 

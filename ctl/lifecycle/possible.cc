@@ -82,7 +82,7 @@ Status Possible::check(const EvictionRequested& e) const {
     return antdt::fail(
         ErrorKind::kRefused,
         "{} has a parameter server: servers are moved one at a time, so name each by itself, as in "
-        "antdt evict JOB s0, and then the workers that are to leave",
+        "antdt evict RUN s0, and then the workers that are to leave",
         e.target);
   }
   const auto stays = [&](const WorkerProcess& w) {
@@ -216,12 +216,12 @@ Status Possible::check(const ServerCountRequested& e) const {
   if (life_.spec.servers == 0) {
     return antdt::fail(ErrorKind::kUsage,
                        "this job has no parameter servers, its workers hold the model: antdt "
-                       "resize JOB N changes how many these are");
+                       "resize RUN N changes how many these are");
   }
   if (life_.spec.sync == SyncStrategy::kHybrid) {
     return antdt::fail(ErrorKind::kUsage,
-                       "the number of servers of a job with sync = \"hybrid\" does not change "
-                       "while it runs: stop it, change roles.server.count and resume it");
+                       "a job with sync = \"hybrid\" has the number of servers with which it "
+                       "began; for another number begin a new run");
   }
   if (e.count == 0 || e.count > kModelSlices) {
     return antdt::fail(ErrorKind::kUsage,
@@ -232,7 +232,7 @@ Status Possible::check(const ServerCountRequested& e) const {
     if (e.count == life_.servers()) return {};  // the request gives the change up
     return antdt::fail(ErrorKind::kRefused,
                        "the servers become {} already: wait until they are, or give that up with "
-                       "antdt resize JOB {} --role server",
+                       "antdt resize RUN {} --role server",
                        life_.image.servers_wanted, life_.servers());
   }
   if (life_.state() == JobState::kFinishing) {
@@ -249,7 +249,7 @@ Status Possible::check(const ServerCountRequested& e) const {
   if (added.size() > room) {
     return antdt::fail(ErrorKind::kRefused,
                        "{} servers need {} more processes, and the hosts have room for {}: let "
-                       "workers leave (antdt resize JOB N), or add hosts",
+                       "workers leave (antdt resize RUN N), or add hosts",
                        e.count, added.size(), room);
   }
   return {};

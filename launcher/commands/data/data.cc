@@ -44,7 +44,7 @@ std::string way_out(const std::string& run_dir, const jobd::RunJournal& journal)
   }
   return fmt::format(
       "Restore {} from a copy, or: antdt run --resume {} --from-checkpoint goes on with what the "
-      "newest whole checkpoint knows, and trains again what came after it",
+      "newest complete checkpoint knows, and trains again what came after it",
       journal.name(), run_dir);
 }
 
@@ -153,7 +153,7 @@ void add_index(CLI::App& data, int& exit_code) {
   const auto options = std::make_shared<IndexOptions>();
   CLI::App* command = data.add_subcommand("index", "Index and check a job's data, as run does");
   command->add_option("JOB", options->job, "the job's file, job.toml")->required();
-  command->add_option("--set", options->set, "KEY=VALUE: change what JOB says, as often as wanted")
+  command->add_option("--set", options->set, "KEY=VALUE: change what JOB says; may be repeated")
       ->type_name("KEY=VALUE")
       ->expected(1)
       ->take_all()

@@ -97,8 +97,8 @@ void warn_of_trouble(transport::Context& context, const launcher::JobConfig& con
 
 void add_doctor(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<DoctorOptions>();
-  CLI::App* command =
-      app.add_subcommand("doctor", "Say what will fail before it fails: hosts, links, disks, keys");
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Find problems of hosts, links, disks and keys before they stop a job");
   command->add_option("JOB", options->job, "look at what this job.toml needs, and at its hosts");
   command
       ->add_option("--hosts", options->hosts,

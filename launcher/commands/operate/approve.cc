@@ -36,7 +36,7 @@ Status approve(const ApproveOptions& options) {
 void add_approve(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<ApproveOptions>();
   CLI::App* command = app.add_subcommand("approve", "Do an action that a running job advises");
-  command->add_option("JOB", options->job, kJobHelp)->required();
+  command->add_option("RUN", options->job, kJobHelp)->required();
   command->add_option("ACTION", options->number, "its number, from antdt status or explain")
       ->required()
       ->check(at_least_one());

@@ -63,8 +63,8 @@ void add(CLI::App& app, int& exit_code, const char* name, const char* help, bool
 }  // namespace
 
 void add_drain(CLI::App& app, int& exit_code) {
-  add(app, exit_code, "drain",
-      "Let a host take no more processes, of no job, and let workers leave", true);
+  add(app, exit_code, "drain", "Start nothing more on a host, and move its workers elsewhere",
+      true);
   add(app, exit_code, "undrain", "Let a drained host take processes again", false);
 }
 

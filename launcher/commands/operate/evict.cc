@@ -146,7 +146,7 @@ void add_evict(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<EvictOptions>();
   CLI::App* command =
       app.add_subcommand("evict", "Let a worker, a server, or all workers on a host leave a job");
-  command->add_option("JOB", options->job, kJobHelp)->required();
+  command->add_option("RUN", options->job, kJobHelp)->required();
   command
       ->add_option("TARGET", options->target,
                    "a worker such as w3, a parameter server such as s0, or a host")

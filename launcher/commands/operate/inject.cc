@@ -89,14 +89,14 @@ void add_inject(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<InjectOptions>();
   CLI::App* command = app.add_subcommand(
       "inject", "Slow processes of a running job down, or kill them, for a drill");
-  command->add_option("JOB", options->job, kJobHelp)->required();
+  command->add_option("RUN", options->job, kJobHelp)->required();
   command->add_option("KEY=VALUE", options->keys,
-                      "keys of one [[inject]] of job.toml, values as there; in place of what was "
-                      "injected so before");
+                      "keys of one [[inject]] of job.toml, values as there; they replace the "
+                      "injection that this command made before");
   command->add_option("--duration", options->duration, "for how long; 0s: to the job's end")
       ->type_name("TIME")
       ->capture_default_str();
-  command->add_flag("--clear", options->clear, "end what was injected so");
+  command->add_flag("--clear", options->clear, "end the injection made by this command");
   command->callback([options, &exit_code] {
     if (const auto done = inject(*options); !done) exit_code = report(done.error());
   });

@@ -75,7 +75,7 @@ void add_resize(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<ResizeOptions>();
   CLI::App* command = app.add_subcommand(
       "resize", "Change how many workers, or parameter servers, a running job has");
-  command->add_option("JOB", options->job, kJobHelp)->required();
+  command->add_option("RUN", options->job, kJobHelp)->required();
   command->add_option("N", options->count, "how many")->required()->check(at_least_one());
   command->add_option("--role", options->role, "of which: worker or server")
       ->check(CLI::IsMember({"worker", "server"}))

@@ -30,7 +30,7 @@ struct RunningJob {
   ThroughAgent through = {};  // the agent through which the link leads, if one does
 };
 
-// Through an agent if one is named (then JOB is a job's id); else the job daemon on this host, or,
+// Through an agent if one is named (then RUN is a job's id); else the job daemon on this host, or,
 // if the run's job goes on elsewhere, that one, through an agent of the job's hosts. The error
 // (kUsage, kUnreachable) says where the job is instead and what to do.
 [[nodiscard]] Result<RunningJob> reach(const std::string& job, const ThroughAgent& through = {});

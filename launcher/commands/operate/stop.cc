@@ -140,7 +140,7 @@ Result<int> stop(const StopOptions& options) {
 void add_stop(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<StopOptions>();
   CLI::App* command = app.add_subcommand("stop", "Stop a run after a checkpoint");
-  command->add_option("JOB", options->job, kJobHelp)->required();
+  command->add_option("RUN", options->job, kJobHelp)->required();
   command
       ->add_option("--grace", options->grace,
                    "how long the end may take, such as 10s, and longer only while the last "

@@ -25,7 +25,7 @@ Result<launcher::AdminLink> open_link(transport::Context& context, const Through
 }  // namespace
 
 std::string help_with_job(const std::string& others) {
-  return fmt::format("ask through this agent (default port 7700), where JOB is a job's id{}{}",
+  return fmt::format("ask through this agent (default port 7700), where RUN is a job's id{}{}",
                      others.empty() ? "" : "; members of antdt-admin may ", others);
 }
 

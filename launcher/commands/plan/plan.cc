@@ -54,7 +54,7 @@ void add_plan(CLI::App& app, int& exit_code) {
                    "instead of JOB: an ended run, and what its own way cost it")
       ->type_name("RUN")
       ->excludes(job);
-  command->add_option("--set", options->set, "KEY=VALUE: change what JOB says, as often as wanted")
+  command->add_option("--set", options->set, "KEY=VALUE: change what JOB says; may be repeated")
       ->type_name("KEY=VALUE")
       ->expected(1)
       ->take_all()

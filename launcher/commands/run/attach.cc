@@ -88,7 +88,7 @@ Result<int> attach(const AttachOptions& options) {
 void add_attach(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<AttachOptions>();
   CLI::App* command = app.add_subcommand("attach", "Watch a running job until it ends");
-  command->add_option("JOB", options->run,
+  command->add_option("RUN", options->run,
                       std::string(kJobHelp) + " (default: the newest running)");
   command->add_flag("--json", options->json, "print only JSON to standard output");
   add_agent_options(*command, options->through, help_with_job("watch the job of another user"));

@@ -43,7 +43,7 @@ Result<std::vector<std::string>> planned_settings(transport::Context& context,
   ANTDT_TRY(const launcher::JobConfig config, launcher::load(options.job, options.set));
   if (config.trainer.sync != launcher::plan::kAutoSync) return std::vector<std::string>{};
   std::FILE* out = talk(options.how.json);
-  fmt::print(out, "trainer.sync = \"auto\": trying ways of synchronisation, about 20 s\n");
+  fmt::print(out, "trainer.sync = \"auto\": trying ways of synchronisation, about half a minute\n");
   const auto say = [out](const std::string& what) {
     fmt::print(out, "  {}\n", what);
     std::fflush(out);
@@ -185,8 +185,8 @@ void add_run(CLI::App& app, int& exit_code) {
                              ->excludes(job);
   command
       ->add_flag("--from-checkpoint", options->from_checkpoint,
-                 "with --resume: put the journal aside, go on with what the newest whole "
-                 "checkpoint knows")
+                 "with --resume: put the journal aside, go on with what the newest "
+                 "complete checkpoint knows")
       ->needs(goes_on);
   command
       ->add_flag("--grow", options->grow,
@@ -194,9 +194,10 @@ void add_run(CLI::App& app, int& exit_code) {
                  "epoch sees them")
       ->needs(goes_on);
   command
-      ->add_option("--set", options->set,
-                   "KEY=VALUE: change what JOB says, or of a run that is resumed what may change, "
-                   "as often as wanted")
+      ->add_option(
+          "--set", options->set,
+          "KEY=VALUE: change what JOB says, or with --resume what may change in a run; may "
+          "be repeated")
       ->type_name("KEY=VALUE")
       ->expected(1)
       ->take_all()

@@ -122,7 +122,7 @@ void add_torchrun(CLI::App& app, int& exit_code) {
       ->type_name("N");
   command->add_flag("-m,--module", flags.module, "the script is a module's name");
   command->add_flag("--no-python", flags.no_python, "the script is a program");
-  command->add_flag("--standalone", options->standalone, "accepted; every job is");
+  command->add_flag("--standalone", options->standalone, "accepted; has no effect");
   for (const char* names : kNotNeeded) {
     command->add_option(names, options->not_needed[names], "accepted, and not needed")
         ->type_name("X");
@@ -131,9 +131,10 @@ void add_torchrun(CLI::App& app, int& exit_code) {
       ->add_option("-r,--redirects", options->redirects,
                    "other than 0: the ranks' output goes to RUN/logs alone, and is not shown")
       ->type_name("X");
-  command->add_option("-t,--tee", options->tee, "other than 0: it is shown all the same")
+  command
+      ->add_option("-t,--tee", options->tee, "other than 0: show the output even with --redirects")
       ->type_name("X");
-  command->add_option("--set", options->set, "KEY=VALUE of job.toml, as often as wanted")
+  command->add_option("--set", options->set, "KEY=VALUE of job.toml; may be repeated")
       ->type_name("KEY=VALUE")
       ->expected(1)
       ->take_all()

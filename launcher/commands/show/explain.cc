@@ -115,7 +115,7 @@ void add_explain(CLI::App& app, int& exit_code) {
   };
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("explain", "Say why a run, or a worker, is in its state");
-  command->add_option("JOB", options->job, kJobHelp)->required();
+  command->add_option("RUN", options->job, kJobHelp)->required();
   command->add_option("WORKER", options->worker, "a worker such as w3 (default: the run)");
   command->add_flag("--json", options->json, "print JSON");
   command->callback([options, &exit_code] {

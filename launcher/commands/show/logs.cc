@@ -125,7 +125,7 @@ Status logs(const LogsOptions& options) {
 void add_logs(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<LogsOptions>();
   CLI::App* command = app.add_subcommand("logs", "Show what the workers of a run have written");
-  command->add_option("JOB", options->job, kJobHelp)->required();
+  command->add_option("RUN", options->job, kJobHelp)->required();
   CLI::Option* worker =
       command->add_option("--worker", options->worker, "of this one, such as w3")->type_name("ID");
   command->add_option("--rank", options->rank, "of the one that has this rank now")

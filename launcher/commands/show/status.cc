@@ -125,7 +125,7 @@ Status print_status(const StatusOptions& options) {
 void add_status(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<StatusOptions>();
   CLI::App* command = app.add_subcommand("status", "Show how a run is, or how it ended");
-  command->add_option("JOB", options->job,
+  command->add_option("RUN", options->job,
                       std::string(kJobHelp) + " (default: the newest running)");
   command->add_flag("--json", options->json, "print JSON");
   command->add_flag("--watch", options->watch, "again each second, until the run ends");

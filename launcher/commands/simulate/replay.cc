@@ -100,7 +100,7 @@ void add_replay(CLI::App& app, int& exit_code) {
   command->add_option("RUN", options->run, kJobHelp)->required();
   command
       ->add_option("--solution", options->solutions,
-                   "play only this solution, as often as wanted (default: every one that the job "
+                   "play only this solution; may be repeated (default: every one that the job "
                    "could have used, and a host fewer)")
       ->type_name("NAME")
       ->expected(1)

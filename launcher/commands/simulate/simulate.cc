@@ -141,17 +141,17 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 100'000));
   command
       ->add_option("--solution", options->solutions,
-                   "which solution (default: the job's), as often as wanted")
+                   "which solution (default: the job's); may be repeated")
       ->type_name("NAME")
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
-  command->add_option("--set", options->set, "KEY=VALUE: change what JOB says, as often as wanted")
+  command->add_option("--set", options->set, "KEY=VALUE: change what JOB says; may be repeated")
       ->type_name("KEY=VALUE")
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
-  command->add_option("--seed", options->seed, "of what chance does (default: the job's)")
+  command->add_option("--seed", options->seed, "seed of all randomness (default: the job's)")
       ->type_name("S");
   command->add_option("--at-most", options->at_most, "end after so much virtual time, such as 1h")
       ->type_name("TIME");

@@ -76,7 +76,7 @@ void add_top(CLI::App& app, int& exit_code) {
       app.add_subcommand("top", "Watch the workers of all your jobs: who is slow, and why");
   command
       ->add_option("--host", options->ask.hosts,
-                   "show also what the agent HOST:PORT says, as often as wanted")
+                   "show also what the agent HOST:PORT says; may be repeated")
       ->type_name("HOST:PORT")
       ->expected(1)
       ->take_all()

@@ -36,7 +36,7 @@ class BadInput(EndToEnd):
                 (["frobnicate"], "antdt: there is no command 'frobnicate' (see antdt --help)"),
                 (["stauts", "x"], "antdt: there is no command 'stauts': did you mean 'status'?"),
                 (["data", "adit"], "antdt data: there is no command 'adit': did you mean 'audit'?"),
-                (["resize"], "antdt resize: JOB is required (see antdt resize --help)"),
+                (["resize"], "antdt resize: RUN is required (see antdt resize --help)"),
                 (["resize", "x", "0"], "antdt resize: N: '0' is no whole number of at least 1")):
             done = self.antdt(*arguments)
             self.assertEqual(done.returncode, 2, done.stderr)

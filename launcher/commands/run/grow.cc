@@ -17,7 +17,7 @@ namespace {
 using Files = std::vector<wire::DataFile>;
 
 constexpr const char* kOnlyAdded =
-    "--grow is for data to which records were only added: files behind the old ones, or lines at "
+    "--grow is for data to which records were only added: files after the old ones, or lines at "
     "the end of the last old file";
 
 Files of_split(const jobd::DataFound& data, std::string_view split) {

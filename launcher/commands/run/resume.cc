@@ -220,7 +220,7 @@ Result<Grown> check_data(const ResumeOptions& options, const std::string& run_di
   }
   return fail(ErrorKind::kUsage,
               "the data is not what the run in {} began with, which its data.json tells: {}. Put "
-              "the old files back, or begin a new run. If records were only added behind the old "
+              "the old files back, or begin a new run. If records were only added after the old "
               "ones, add --grow, and the next epoch sees them",
               run_dir, *difference);
 }

@@ -190,7 +190,7 @@ void add_run(CLI::App& app, int& exit_code) {
       ->needs(goes_on);
   command
       ->add_flag("--grow", options->grow,
-                 "with --resume: records were added behind those of the training data; the next "
+                 "with --resume: records were added after those of the training data; the next "
                  "epoch sees them")
       ->needs(goes_on);
   command

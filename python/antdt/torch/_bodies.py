@@ -1,6 +1,6 @@
 """Which bodies of the loop over epochs are in the training state.
 
-The end of a body, behind the steps and the evaluation of an epoch, may change the state: there a
+The end of a body, after the steps and the evaluation of an epoch, may change the state: there a
 schedule that goes by epochs is advanced. Members come to it when the next epoch is announced. If the
 membership changes just then, some have been there and others have not, and all are at the same step;
 a process that joins has not even begun that body. So the state says how many bodies are in it:
@@ -12,7 +12,7 @@ a process that joins has not even begun that body. So the state says how many bo
 - A member whose state was replaced by one to which this end does not belong (of an earlier epoch, from
   a checkpoint) takes back what the end did.
 
-This goes for what is no tensor. What changes tensors belongs behind step.apply.
+This goes for what is no tensor. What changes tensors belongs after step.apply.
 """
 from __future__ import annotations
 

@@ -246,9 +246,9 @@ class Job:
         return Evaluated(found.records, found.log_loss, found.accuracy, found.auc, found.named)
 
     def end_training(self, reason: str) -> None:
-        """The training ends for all members with the steps that are in the model; one member's word is
-        enough. Behind step.apply and all that belongs to the step, as a schedule's, or behind the steps of
-        an epoch. The epoch is evaluated if the job evaluates and something of it was trained; then the
+        """The training ends for all members with the steps that are in the model; a call by one
+        member is enough. It follows step.apply and all that belongs to the step, as a schedule's, or the
+        steps of an epoch. The epoch is evaluated if the job evaluates and something of it was trained; then the
         loops end as after the last epoch, and the job is done. What is left of the epoch counts as
         skipped, for this reason."""
         if not isinstance(reason, str) or not reason:
@@ -265,7 +265,7 @@ class Job:
             in_hand = self._peek()
         if in_hand is not None and in_hand.kind in busy:
             raise self._failing(RuntimeError(
-                "job.end_training: a step is under way, whose records would be lost; call it behind "
+                "job.end_training: a step is under way, whose records would be lost; call it after "
                 "step.apply(…)"))
 
     def close(self) -> None:
@@ -329,7 +329,7 @@ class Job:
             return
         if self._broken is None and self._ended:
             self._broken = RuntimeError("the program ended before the evaluation that follows: call "
-                                        "job.evaluate(loader, metric) behind job.end_training(…)")
+                                        "job.evaluate(loader, metric) after job.end_training(…)")
         self._fail(self._broken or RuntimeError("the program ended in the middle of the job"))
 
     def _failing(self, error: BaseException) -> BaseException:

@@ -13,7 +13,7 @@ ReadRange = Callable[[int, int], Iterable[Any]]
 
 
 def ranges_of(records: Tuple[int, ...]) -> Iterator[Tuple[int, int]]:
-    """(first, one behind the last) of the consecutive numbers, in their order."""
+    """(first, one after the last) of the consecutive numbers, in their order."""
     first = 0
     for i in range(1, len(records) + 1):
         if i == len(records) or records[i] != records[i - 1] + 1:

@@ -9,7 +9,7 @@
 
 The records of a piece of work count as done when the next one is taken. Between the two the time is
 measured as computing; worker.report() says it better. Outside a job the same program works through
-all records by itself. docs/loose-clients.md.
+all records by itself. docs/programs/loose-clients.md.
 """
 from __future__ import annotations
 

@@ -248,9 +248,9 @@ class Job:
     def end_training(self, reason: str) -> None:
         """The training ends for all members with the steps that are in the model; a call by one
         member is enough. It follows step.apply and all that belongs to the step, as a schedule's, or the
-        steps of an epoch. The epoch is evaluated if the job evaluates and something of it was trained; then the
-        loops end as after the last epoch, and the job is done. What is left of the epoch counts as
-        skipped, for this reason."""
+        steps of an epoch. The epoch is evaluated if the job evaluates and something of it was trained;
+        then the loops end as after the last epoch, and the job is done. What is left of the epoch counts
+        as skipped, for this reason."""
         if not isinstance(reason, str) or not reason:
             raise TypeError(f"job.end_training({reason!r}): give the reason, a text that is not empty")
         if self._left is not None:

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <utility>
@@ -89,7 +90,13 @@ Status check_mode(const AgentFlags& flags) {
 Result<std::string> reachable_address(const AgentFlags& flags) {
   if (flags.address.starts_with('[')) return host_of(flags.address);
   if (!flags.address.empty()) return flags.address;
-  if (!flags.interface.empty()) return interface_address(flags.interface);
+  if (!flags.interface.empty()) {
+    Result<std::string> address = interface_address(flags.interface);
+    if (!address && address.error().kind == ErrorKind::kUsage) {
+      return fail(ErrorKind::kUnreachable, "--interface: {}", address.error().message);
+    }
+    return address;
+  }
   if (flags.is_private) return "127.0.0.1";
   const std::string host = host_of(flags.listen);
   const bool every = host.empty() || host == "0.0.0.0" || host == "*" || host == "::";
@@ -102,7 +109,7 @@ Result<std::string> find_shim() {
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::string path = (self.parent_path() / "antdt-shim").string();
   if (!error && access(path.c_str(), X_OK) == 0) return path;
-  return fail(ErrorKind::kUsage,
+  return fail(ErrorKind::kIo,
               "{} is not there: antdt-shim is installed beside antdtd and starts every process",
               path);
 }
@@ -182,6 +189,14 @@ UserPolicy policy_of(const AgentFlags& flags, const std::string& shim) {
   return policy;
 }
 
+// Why something at `path` cannot be used: a mistake in the keys, or `otherwise` where the file can
+// be read.
+ErrorKind mistake_or(ErrorKind otherwise, const std::string& path, int mode) {
+  if (access(path.c_str(), mode) == 0) return otherwise;
+  const bool mistake = errno == ENOENT || errno == ENOTDIR || errno == EACCES;
+  return mistake ? ErrorKind::kUsage : ErrorKind::kIo;
+}
+
 Result<transport::Socket> open_control(EventLoop& loop, transport::Context& context,
                                        const AgentFlags& flags, const std::string& shim,
                                        std::unique_ptr<Users>& users) {
@@ -190,15 +205,16 @@ Result<transport::Socket> open_control(EventLoop& loop, transport::Context& cont
   }
   const std::string authorized = flags.keys + "/authorized";
   if (access(authorized.c_str(), R_OK | X_OK) != 0) {
-    return fail(ErrorKind::kUsage,
+    return fail(mistake_or(ErrorKind::kIo, authorized, R_OK | X_OK),
                 "the directory {} is not there or cannot be read: put the .pub files that 'antdt "
                 "keygen' made for those who may use this agent into it",
                 authorized);
   }
-  Result<transport::KeyPair> key = transport::load_key_pair(flags.keys + "/agent.key");
+  const std::string key_file = flags.keys + "/agent.key";
+  Result<transport::KeyPair> key = transport::load_key_pair(key_file);
   if (!key) {
-    return fail(ErrorKind::kUsage, "{}; 'antdt keygen' makes the key of an agent",
-                key.error().message);
+    return fail(mistake_or(key.error().kind, key_file, R_OK),
+                "{}; 'antdt keygen' makes the key of an agent", key.error().message);
   }
   users = std::make_unique<Users>(loop, authorized, policy_of(flags, shim));
   // Messages carry the key itself, because the key's name may stand for another key later.
@@ -206,7 +222,11 @@ Result<transport::Socket> open_control(EventLoop& loop, transport::Context& cont
       context.serve_authentication(loop, [known = users.get()](const std::string& z85) {
         return known->is_authorized(z85) ? z85 : std::string();
       }));
-  return transport::Socket::bind_tcp(context, flags.listen, *key);
+  Result<transport::Socket> control = transport::Socket::bind_tcp(context, flags.listen, *key);
+  if (!control && control.error().kind == ErrorKind::kIo) {
+    return fail(ErrorKind::kUnreachable, "{}", control.error().message);
+  }
+  return control;
 }
 
 Result<transport::Socket> open_socket_of(transport::Context& context, const std::string& socket_dir,
@@ -301,7 +321,11 @@ Result<std::unique_ptr<metrics::MetricsServer>> open_metrics(EventLoop& loop,
   if (flags.metrics.empty()) return std::unique_ptr<metrics::MetricsServer>();
   auto server = metrics::MetricsServer::listen(
       loop, flags.metrics, [&agent] { return metrics::to_text(agent->families()); });
-  if (!server) return fail(ErrorKind::kUsage, "--metrics: {}", server.error().message);
+  if (!server) {
+    const bool mistake = !is_end_point(flags.metrics, /*any=*/true);
+    return fail(mistake ? ErrorKind::kUsage : ErrorKind::kUnreachable, "--metrics: {}",
+                server.error().message);
+  }
   log_info("metrics are at http://{}/metrics", (*server)->address());
   return server;
 }

@@ -1,5 +1,8 @@
 // Turns the flags of antdtd into the parts of an Agent. Every check that can fail is made before
-// anything runs, with a message that says how to mend it.
+// anything runs, with a message that says how to mend it. kUsage is a mistake in the flags or keys,
+// which the same start makes again: then the unit of systemd gives the agent up
+// (packaging/antdtd.service.in). What a later start may find mended (an address that the host does
+// not have yet, a port that is taken, a disk that fails) is of another kind.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +48,7 @@ struct AgentFlags {
 // devices wait for them (wire::HostDevices::pending).
 inline constexpr Duration kFirstLook = std::chrono::seconds(1);
 
-// Returns the flags with every default filled in, or kUsage.
+// Returns the flags with every default filled in. kUsage; kUnreachable: --interface has no address.
 [[nodiscard]] Result<AgentFlags> complete(AgentFlags flags);
 
 // What the service manager that started the agent asks of it; taken out of the environment, so to

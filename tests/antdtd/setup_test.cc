@@ -44,5 +44,39 @@ TEST_F(RemoveTracesTest, FilesOfOthersStay) {
   EXPECT_EQ(read_file(dir / "s/notes").value_or("?"), "notes");
 }
 
+// What its unit gives up, and what it tries again.
+class FailedStartTest : public ::testing::Test {
+ protected:
+  FailedStartTest() {
+    flags.listen = "127.0.0.1:0";
+    flags.keys = "keys";
+  }
+  ErrorKind kind_of_metrics(const std::string& at) {
+    flags.metrics = at;
+    const auto server = open_metrics(loop, flags, std::nullopt);
+    return server ? ErrorKind::kInternal : server.error().kind;
+  }
+
+  const SteadyClock clock;
+  EventLoop loop{clock};
+  AgentFlags flags;
+};
+
+TEST_F(FailedStartTest, FlagsThatAreMissingAreAMistake) {
+  EXPECT_EQ(complete({}).error().kind, ErrorKind::kUsage);
+  flags.keys = "";
+  EXPECT_EQ(complete(flags).error().kind, ErrorKind::kUsage);
+}
+
+TEST_F(FailedStartTest, MetricsAtNoAddressAreAMistakeAndAtOneOfAnotherMachineAreNot) {
+  EXPECT_EQ(kind_of_metrics("9401"), ErrorKind::kUsage);
+  EXPECT_EQ(kind_of_metrics("192.0.2.1:9401"), ErrorKind::kUnreachable);
+}
+
+TEST_F(FailedStartTest, AnInterfaceThatHasNoAddressYetIsNoMistake) {
+  flags.interface = "nosuch0";
+  EXPECT_EQ(complete(flags).error().kind, ErrorKind::kUnreachable);
+}
+
 }  // namespace
 }  // namespace antdt::antdtd

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import unittest
 
@@ -172,6 +173,27 @@ class SystemAgents(AgentsCase):
         self.addCleanup(lambda: (process.poll() is None and process.terminate(),
                                  process.wait(10)))
         return process
+
+    def test_the_exit_code_says_whether_a_later_start_may_succeed(self):
+        """The unit of systemd does not start an agent again that ends with 2."""
+        port = free_port()
+        keys = self.dir / "keys"
+
+        def code_of(*flags):
+            return subprocess.run([BIN / "antdtd", "--state-dir", self.dir / "state", "--socket-dir",
+                                   self.runtime / "s", *flags], env=self.env, capture_output=True,
+                                  timeout=60).returncode
+        self.assertEqual(code_of(), 2, "as before it is configured")
+        flags = ("--listen", f"127.0.0.1:{port}", "--keys", keys)
+        self.assertEqual(code_of(*flags), 2, "there are no keys")
+        (self.keys() / "agent.key").rename(keys / "away")
+        self.assertEqual(code_of(*flags), 2, "there is no key of the agent")
+        (keys / "agent.key").symlink_to("away")
+        (keys / "away").chmod(0o644)
+        self.assertEqual(code_of(*flags), 2, "others may read the key")
+        (keys / "away").chmod(0o600)
+        with socket.create_server(("127.0.0.1", port)):
+            self.assertEqual(code_of(*flags), 3, "the port is taken")
 
     @needs_trainer
     def test_a_cluster_agent_killed_while_training_is_taken_over_by_the_next(self):

@@ -4,11 +4,12 @@ this machine's, or of a chroot's. Everything in it ends with the test."""
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
 
-from harness import await_true, stat_of
+from harness import SOURCE, await_true, stat_of
 
 SYSTEMD = "/lib/systemd/systemd"
 # Settings that change the kernel or this machine's devices, or clean directories, are left out.
@@ -105,7 +106,7 @@ class Machine:
 
     def run(self, *command, check=True):
         done = subprocess.run(self.command(*command), capture_output=True, text=True, timeout=120,
-                              env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+                              env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"})
         if check:
             self.test.assertEqual(done.returncode, 0, f"{command}: {done.stdout}{done.stderr}")
         return done.stdout.strip()
@@ -148,18 +149,36 @@ def status_of(pid):
     return {k: v.strip() for k, v in (line.split(":", 1) for line in lines)}
 
 
-def enable_agent(machine, user):
+def documented(words):
+    """The commands of packaging/README.md that follow these words, for root."""
+    text = (SOURCE / "packaging/README.md").read_text()
+    block = re.search(r"(?:^ {4,}\S.*\n)+", text[text.index(words):], flags=re.MULTILINE).group()
+    return block.replace("sudo ", "")
+
+
+def run_documented(machine, words, instead):
+    """Runs them in /root, with other names in place of the page's."""
+    commands = documented(words)
+    for name, other in instead.items():
+        assert name in commands, f"{words}: {commands}"
+        commands = commands.replace(name, other)
+    machine.run("sh", "-ec", "cd /root\n" + commands)
+
+
+def set_up_host(machine, etc="/etc"):
+    """Gives a host its keys and enables its agent. `etc` is that of the installation."""
+    run_documented(machine, "On each host, here node1", {
+        "node1": "127.0.0.1", "10.0.0.1": "127.0.0.1", "/etc/default": f"{etc}/default"})
+
+
+def enable_agent(machine, user, etc="/etc"):
     """An agent as packaging/README.md sets it up, and the key of `user`, who is made."""
     machine.run("useradd", "--create-home", "--user-group", "--shell", "/bin/sh", user)
-    keys = "/root/keys"
-    machine.run("antdt", "keygen", "--dir", keys, "--agent", "127.0.0.1", "--user", user)
-    machine.run("mkdir", "-p", "/etc/antdt", f"/home/{user}/.config")
-    machine.run("cp", "-r", f"{keys}/hosts/127.0.0.1", "/etc/antdt/keys")
-    machine.run("cp", "-r", f"{keys}/users/{user}", f"/home/{user}/.config/antdt")
+    run_documented(machine, "Once, on a machine that keeps the keys", {"node1": "127.0.0.1", "alice": user})
+    machine.run("mkdir", "-p", f"/home/{user}/.config")
+    machine.run("cp", "-r", f"/root/keys/users/{user}", f"/home/{user}/.config/antdt")
     machine.run("chown", "-R", f"{user}:", f"/home/{user}/.config")
-    (machine.root / "etc/default/antdtd").write_text(
-        'ANTDTD_OPTIONS="--listen 127.0.0.1:7700 --keys /etc/antdt/keys"\n')
-    machine.systemctl("enable", "--now", "antdtd")
+    set_up_host(machine, etc)
 
 
 def agent_of(machine):

@@ -41,8 +41,6 @@ foreach(section 1 5 8)
   endforeach()
 endforeach()
 add_custom_target(antdt_man ALL DEPENDS ${packed_pages})
-install(FILES ${CMAKE_SOURCE_DIR}/packaging/antdtd.service
-  DESTINATION lib/systemd/system COMPONENT antdt)
 install(FILES ${CMAKE_SOURCE_DIR}/packaging/antdt.sysusers
   DESTINATION lib/sysusers.d RENAME antdt.conf COMPONENT antdt)
 # Completion is made from --help of the programs. A sanitizer's build is not installed.
@@ -62,14 +60,21 @@ install(FILES ${CMAKE_SOURCE_DIR}/packaging/prometheus/antdt-alerts.yml
   DESTINATION share/antdt/prometheus COMPONENT antdt)
 install(FILES ${CMAKE_SOURCE_DIR}/packaging/grafana/antdt-dashboard.json
   DESTINATION share/antdt/grafana COMPONENT antdt)
-# Settings are in /etc where the prefix is /usr, as in a package, and below the prefix elsewhere. What
-# an administrator has changed is kept.
+# Settings are in /etc where the prefix is /usr, as in a package, and below the prefix elsewhere. The prefix
+# is known when it is installed.
+install(CODE "
+  get_filename_component(prefix \"\${CMAKE_INSTALL_PREFIX}\" ABSOLUTE)
+  set(etc \"\${prefix}/etc\")
+  if(prefix STREQUAL /usr)
+    set(etc /etc)
+  endif()
+  set(bin \"\${prefix}/${CMAKE_INSTALL_BINDIR}\")
+  configure_file(${CMAKE_SOURCE_DIR}/packaging/antdtd.service.in ${CMAKE_BINARY_DIR}/antdtd.service @ONLY)
+  " COMPONENT antdt)
+install(FILES ${CMAKE_BINARY_DIR}/antdtd.service DESTINATION lib/systemd/system COMPONENT antdt)
+# What an administrator has changed is kept.
 function(antdt_install_setting file directory name)
   install(CODE "
-    set(etc \"\${CMAKE_INSTALL_PREFIX}/etc\")
-    if(CMAKE_INSTALL_PREFIX STREQUAL /usr)
-      set(etc /etc)
-    endif()
     if(NOT EXISTS \"\$ENV{DESTDIR}\${etc}/${directory}/${name}\")
       file(INSTALL FILES \"${CMAKE_SOURCE_DIR}/packaging/${file}\" DESTINATION \"\${etc}/${directory}\"
         RENAME ${name})

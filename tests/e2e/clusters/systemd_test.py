@@ -16,7 +16,7 @@ from real_systemd import Machine, UserJob, await_agent, enable_agent, status_of,
 
 ALICE = "antdt-alice"
 RECORDS, EPOCHS = 40000, 2
-# setuid, setgid, kill, chown: what packaging/antdtd.service leaves to the agent.
+# setuid, setgid, kill, chown: what packaging/antdtd.service.in leaves to the agent.
 CAPABILITIES = sum(1 << n for n in (0, 5, 6, 7))
 INSTALL = f"DESTDIR=. cmake --install {BIN.parent} --prefix /usr > /dev/null"
 SECONDS_OF_WATCHDOG = 3

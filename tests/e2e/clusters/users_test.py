@@ -24,7 +24,7 @@ USERS = {"antdt-alice": 54301, "antdt-bob": 54302, "antdt-carol": 54303}
 ALICE, BOB, CAROL = USERS
 SHARED_GROUP = 54310  # of alice, beside her own
 ADMINS = 54311        # carol is one
-# The capabilities that the unit of systemd leaves to antdtd (packaging/antdtd.service).
+# The capabilities that the unit of systemd leaves to antdtd (packaging/antdtd.service.in).
 CAPABILITIES = "setuid,setgid,kill,chown"
 ROWS = 4000
 

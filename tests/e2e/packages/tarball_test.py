@@ -13,6 +13,7 @@ import unittest
 import shared  # noqa: F401 (finds what follows)
 from debs import BUILD
 from harness import SOURCE, EndToEnd, await_true
+from real_systemd import Machine, await_agent, enable_agent, run_documented, why_not
 
 # What is part of each system (scripts/wheel says the same).
 OF_THE_SYSTEM = re.compile(r"(ld-linux-x86-64|linux-vdso|lib(c|m|dl|rt|pthread|resolv|util|gcc_s|stdc\+\+))\.so")
@@ -79,6 +80,18 @@ command = ["sh", "-c", "echo hello from $ANTDT_WORKER_ID"]
         said = "".join(p.read_text() for p in (self.dir / "run/logs").glob("w*.out"))
         self.assertIn("hello from w1", said)
         await_true(lambda: (self.dir / "run/summary.json").exists(), 20, "the job is over")
+
+    def test_its_unit_starts_the_agent_of_where_it_is_unpacked(self):
+        if (reason := why_not()) is not None:
+            self.skipTest(reason)
+        machine = Machine(self, also=f"mkdir -p opt\ntar -xzf {self.made} -C opt")
+        top = "/opt/" + self.made.name.removesuffix(".tar.gz")
+        run_documented(machine, "- The tarball is unpacked", {"$PWD": top})
+        self.assertIn("antdt-admin", machine.run("getent", "group", "antdt-admin"))
+        machine.run("ln", "-s", f"{top}/bin/antdt", "/usr/local/bin/antdt")
+        enable_agent(machine, "antdt-alice")
+        agent = await_agent(machine)
+        self.assertEqual(pathlib.Path(f"/proc/{agent}/exe").readlink().as_posix(), f"{top}/bin/antdtd")
 
     def test_it_has_the_same_bytes_each_time(self):
         self.assertEqual(make(self.dir / "again").read_bytes(), self.made.read_bytes())

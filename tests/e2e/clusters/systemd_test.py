@@ -12,13 +12,15 @@ import unittest
 import shared  # noqa: F401 (finds what follows)
 import tally
 from harness import BIN, EndToEnd, await_true, needs_trainer
-from real_systemd import Machine, UserJob, await_agent, enable_agent, status_of, why_not
+from real_systemd import (Machine, UserJob, await_agent, enable_agent, run_documented, set_up_host, status_of,
+                          why_not)
 
 ALICE = "antdt-alice"
 RECORDS, EPOCHS = 40000, 2
 # setuid, setgid, kill, chown: what packaging/antdtd.service.in leaves to the agent.
 CAPABILITIES = sum(1 << n for n in (0, 5, 6, 7))
 INSTALL = f"DESTDIR=. cmake --install {BIN.parent} --prefix /usr > /dev/null"
+INSTALL_WITHOUT_PACKAGES = INSTALL.replace("--prefix /usr", "--prefix /usr/local")
 SECONDS_OF_WATCHDOG = 3
 KILLS = 6  # in fewer seconds than after which systemd usually gives up a unit for 5 of them
 STATE = "/var/lib/antdt"
@@ -122,6 +124,23 @@ mount -o loop state.ext4 .{STATE}
         summary = job.finish()
         self.assertEqual((summary["state"], summary["failures"]), ("done", []))
         self.assertEqual(set(tally.counts(job.run_dir)), {float(EPOCHS)})
+
+    def test_without_packages_it_is_installed_and_set_up_as_documented(self):
+        machine = self.machine = Machine(self, also=INSTALL_WITHOUT_PACKAGES)
+        run_documented(machine, "Without packages", {"cmake --install build --prefix /usr/local": "true"})
+        self.assertIn("antdt-admin", machine.run("getent", "group", "antdt-admin"))
+        machine.systemctl("start", "antdtd", check=False)
+        self.assertEqual(machine.of_unit("ExecMainStatus"), "2", machine.journal())
+        self.assertEqual((machine.of_unit("ActiveState"), machine.of_unit("NRestarts")), ("failed", "0"),
+                         "it is not started again before it is configured")
+        enable_agent(machine, ALICE, etc="/usr/local/etc")
+        agent = await_agent(machine)
+        set_up_host(machine, etc="/usr/local/etc")  # as for another user's key
+        self.assertEqual({p.name for p in (machine.root / "etc/antdt/keys").iterdir()},
+                         {"agent.key", "agent.pub", "authorized"})
+        self.assertEqual(await_agent(machine), agent)
+        self.assertEqual({p.name for p in (machine.root / "etc/antdt/keys/authorized").iterdir()},
+                         {f"{ALICE}.pub"})
 
     def shorten_the_watchdog(self):
         place = self.machine.root / "run/systemd/system/antdtd.service.d"

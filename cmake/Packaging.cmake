@@ -190,6 +190,8 @@ stragglers.")
 set(scripts ${CMAKE_SOURCE_DIR}/packaging/debian)
 set(CPACK_DEBIAN_ANTDT_PACKAGE_CONTROL_EXTRA
   ${scripts}/antdt/postinst ${scripts}/antdt/prerm ${scripts}/antdt/postrm ${scripts}/antdt/conffiles)
+# It holds the tracer, without which scripts of torchrun run unmeasured.
+set(CPACK_DEBIAN_ANTDT_PACKAGE_DEPENDS "libantdt1 (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_ANTDT_PACKAGE_RECOMMENDS libcurl4)
 set(CPACK_DEBIAN_TRAINER_PACKAGE_NAME antdt-trainer)
 set(CPACK_DEBIAN_TRAINER_PACKAGE_DEPENDS "antdt (= ${PROJECT_VERSION}), libopenblas0-pthread")

@@ -105,4 +105,10 @@ PythonFiles find_python_files(const std::string& executable) {
   return found;
 }
 
+bool lacks_tracer(const std::vector<wire::EnvVar>& job_env, const PythonFiles& python) {
+  return python.tracer.empty() && std::ranges::any_of(job_env, [](const wire::EnvVar& variable) {
+           return variable.name == "ANTDT_TRACE" && variable.value == "1";
+         });
+}
+
 }  // namespace antdt::antdtd

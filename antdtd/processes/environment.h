@@ -24,6 +24,9 @@ struct PythonFiles {
 };
 // What belongs to the program `executable`: in a prefix, a wheel or a build tree.
 [[nodiscard]] PythonFiles find_python_files(const std::string& executable);
+// Whether the job sets ANTDT_TRACE=1 and the tracer is not there: its script is not measured.
+[[nodiscard]] bool lacks_tracer(const std::vector<wire::EnvVar>& job_env,
+                                const PythonFiles& python);
 
 // `agent_env` and the result are "NAME=value". In order:
 //  - variables of other launchers (RANK, WORLD_SIZE, LOCAL_*, GROUP_*, ROLE_*, MASTER_*,

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "antdtd/devices/visible_devices.h"
-#include "antdtd/processes/environment.h"
 #include "antdtd/processes/shim_launcher.h"
 #include "antdtd/shim/out_of_memory.h"
 #include "antdtd/shim/process_tree.h"
@@ -157,15 +156,21 @@ Result<ProcessRunner::Live> ProcessRunner::start_shim(const ProcessKey& key,
   const UserIdentity& owner = handlers_.owner_of(key.job);
   ANTDT_RETURN_IF_ERROR(store_.create(key, start, owner));
   const std::string cgroup = make_cgroup(key, start);
+  const PythonFiles python = find_python_files(settings_.shim);
+  if (lacks_tracer(start.env, python)) {
+    log_warn(
+        "{} runs unmeasured: the tracer of scripts (share/antdt/trace) is not installed with {}; "
+        "in Debian it is in the package libantdt1",
+        describe(key), settings_.shim);
+  }
   if (!owner.is_own()) {
-    ANTDT_TRY(const LaunchedShim shim, launch_shim_of(owner, key, start, cgroup));
+    ANTDT_TRY(const LaunchedShim shim, launch_shim_of(owner, key, start, cgroup, python));
     return live_of(shim);
   }
   const std::vector<std::string> environment =
-      is_job_daemon(key)
-          ? job_daemon_environment(settings_.environment, key)
-          : worker_environment(settings_.environment, settings_.workers_socket, key,
-                               environment_with_devices(start), find_python_files(settings_.shim));
+      is_job_daemon(key) ? job_daemon_environment(settings_.environment, key)
+                         : worker_environment(settings_.environment, settings_.workers_socket, key,
+                                              environment_with_devices(start), python);
   const std::vector<std::string> arguments =
       shim_arguments(key, start, store_.directory(key), cgroup, settings_);
   ANTDT_TRY(const LaunchedShim shim, launch_shim(settings_.shim, arguments, environment));
@@ -182,14 +187,14 @@ ProcessRunner::Live ProcessRunner::live_of(const LaunchedShim& shim) {
 
 Result<LaunchedShim> ProcessRunner::launch_shim_of(const UserIdentity& owner, const ProcessKey& key,
                                                    const wire::StartProcess& start,
-                                                   const std::string& cgroup) const {
+                                                   const std::string& cgroup,
+                                                   const PythonFiles& python) const {
   Spawn what;
   what.user = owner;
   what.program = settings_.shim;
-  what.environment =
-      worker_environment(environment_of(owner, settings_.environment),
-                         workers_socket_of(settings_.socket_dir, owner.uid), key,
-                         environment_with_devices(start), find_python_files(settings_.shim));
+  what.environment = worker_environment(environment_of(owner, settings_.environment),
+                                        workers_socket_of(settings_.socket_dir, owner.uid), key,
+                                        environment_with_devices(start), python);
   OwnedFd procs;
   Pipe status;
   if (!status.open()) return fail_errno(ErrorKind::kIo, errno, "making a pipe for " + what.program);

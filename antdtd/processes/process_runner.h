@@ -13,6 +13,7 @@
 
 #include "antdtd/devices/device_claims.h"
 #include "antdtd/files/file_services.h"
+#include "antdtd/processes/environment.h"
 #include "antdtd/processes/process_store.h"
 #include "antdtd/processes/shim_launcher.h"
 #include "antdtd/processes/supervision.h"
@@ -84,7 +85,8 @@ class ProcessRunner {
   [[nodiscard]] Result<LaunchedShim> launch_shim_of(const UserIdentity& owner,
                                                     const ProcessKey& key,
                                                     const wire::StartProcess& start,
-                                                    const std::string& cgroup) const;
+                                                    const std::string& cgroup,
+                                                    const PythonFiles& python) const;
   // How it ended, if an exit file says so.
   [[nodiscard]] Result<std::string> read_exit(const ProcessKey& key) const;
   [[nodiscard]] std::optional<PidFile> read_pids(const ProcessKey& key) const;

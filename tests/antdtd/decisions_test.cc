@@ -129,6 +129,14 @@ TEST(WorkerEnvironment, TheLibraryIsFoundBesideTheProgramsAlsoWithoutATracer) {
   EXPECT_THAT(find_python_files(prefix / "bin/antdt-shim").library, HasSubstr("libantdt.so.1"));
 }
 
+TEST(WorkerEnvironment, AJobThatIsToBeMeasuredLacksATracerThatIsNotInstalled) {
+  const std::vector<wire::EnvVar> traced = {{"ANTDT_TRACE", "1"}};
+  EXPECT_TRUE(lacks_tracer(traced, {}));
+  EXPECT_FALSE(lacks_tracer(traced, {"/usr/share/antdt/trace/site", ""}));
+  EXPECT_FALSE(lacks_tracer({{"ANTDT_TRACE", "0"}}, {}));
+  EXPECT_FALSE(lacks_tracer({}, {}));
+}
+
 // --------------------------------------------------------------------- keeper
 
 using keeper::JobKeeper;

@@ -12,7 +12,7 @@ import unittest
 import shared  # noqa: F401 (finds what follows)
 import debs
 import tally
-from harness import EndToEnd, await_true, needs_trainer
+from harness import SOURCE, EndToEnd, await_true, needs_trainer
 from real_systemd import Machine, UserJob, await_agent, enable_agent, why_not
 
 ALICE = "alice"
@@ -119,6 +119,10 @@ class Packages(EndToEnd):
         """It would restart the agent because of its workers, which use replaced files, but for the
         setting of the package."""
         machine = self.machine
+        left_alone = re.search(r"qr\((.*)\);", (SOURCE / "packaging/needrestart/antdt.conf").read_text()).group(1)
+        for name in ("shim", "jobd", "server", "trainer", "instrument"):
+            self.assertTrue((machine.root / f"usr/bin/antdt-{name}").exists())
+            self.assertRegex(f"/usr/bin/antdt-{name}", left_alone)
         self.assertNotIn("antdtd", self.needrestart())
         setting = machine.root / "etc/needrestart/conf.d/antdt.conf"
         text = setting.read_text()

@@ -88,11 +88,11 @@ void CommunicatorMachine::on(const AbortWanted&, MonoTime now, Effects& out) {
 void CommunicatorMachine::on(const Returned& input, MonoTime now, Effects& out) {
   call_returned();
   if (ended()) return;
+  const bool is_good = input.code == Code::kSuccess || input.code == Code::kInProgress;
+  // Before the abort that came meanwhile: the device has the work all the same.
+  if (state_ == State::kEnqueuing && is_good) has_work_ = true;
   if (end_) return abort_now(out);
-  if (input.code != Code::kSuccess && input.code != Code::kInProgress) {
-    return end_for(fault(input.code, what_, input.text), now, out);
-  }
-  if (state_ == State::kEnqueuing) has_work_ = true;
+  if (!is_good) return end_for(fault(input.code, what_, input.text), now, out);
   pause_ = kShortestPause;
   call(Poll{}, out);
 }

@@ -6,7 +6,8 @@ accumulated. Parameters are laid out in flat buckets in the reverse of their ord
 order in which their gradients are complete. In the backward of a step's last micro-batch a bucket is
 handed to the library as soon as all before it have been and it is complete; the rest follow when the
 step is reduced. So the order of the reductions is the same on all members, and one without a
-micro-batch takes part with zeros.
+micro-batch takes part with zeros. Autograd has a thread for each device, so a lock keeps that order where a
+module is on several.
 
 Where a parameter is float32 or float64 its .grad is a view of its bucket, which costs no copy. Half
 precision (float16, bfloat16) is accumulated and summed in float32.
@@ -17,6 +18,7 @@ are is decided when a step begins (_trained.py), and if it is news, the buckets 
 from __future__ import annotations
 
 import functools
+import threading
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 import torch
@@ -102,6 +104,8 @@ class Gradients:
         self._hooks: Dict[int, Any] = {}  # by id of the parameter
         self._armed: Optional[Member] = None
         self._alone = False  # no other member is in the step, so nothing leaves the device
+        # Held until the library has a bucket: whoever finds the next one complete hands it over after that.
+        self._turn = threading.Lock()
         self._lay_out()
         self.clear()
 
@@ -185,16 +189,18 @@ class Gradients:
         bucket.seen()
         if self._armed is None:
             return
-        bucket.missing -= 1
-        if bucket.missing < 0:
-            raise RuntimeError(
-                "a gradient was accumulated after its bucket had been handed over: the last "
-                "micro-batch of a step may have one backward, and each parameter one gradient in "
-                "it. Use job.ddp(module, overlap=False)")
-        while self._next < len(self._buckets) and self._buckets[self._next].missing == 0:
-            self._hand_over(self._armed)
+        with self._turn:
+            bucket.missing -= 1
+            if bucket.missing < 0:
+                raise RuntimeError(
+                    "a gradient was accumulated after its bucket had been handed over: the last "
+                    "micro-batch of a step may have one backward, and each parameter one gradient in "
+                    "it. Use job.ddp(module, overlap=False)")
+            while self._next < len(self._buckets) and self._buckets[self._next].missing == 0:
+                self._hand_over(self._armed)
 
     def _hand_over(self, member: "Member") -> None:
+        """With the turn."""
         bucket = self._buckets[self._next]
         self._next += 1
         bucket.missing = 0
@@ -209,8 +215,9 @@ class Gradients:
     def finish(self, member: "Member", members: int) -> None:
         """Hands over what has not been."""
         self._alone = members == 1
-        while self._next < len(self._buckets):
-            self._hand_over(member)
+        with self._turn:
+            while self._next < len(self._buckets):
+                self._hand_over(member)
 
     def divide(self, weight: float) -> None:
         """The sums, which are there, become means: .grad of each parameter."""

@@ -1,4 +1,5 @@
 """Tests how gradients and buffers of a module are passed on to be summed."""
+import threading
 import unittest
 
 import torch
@@ -18,6 +19,21 @@ def net(dtype=torch.float64):
 def loss_of(module, dtype=torch.float64):
     x = torch.linspace(-1, 1, 12, dtype=dtype).view(3, 4)
     return module(x).pow(2).sum()
+
+
+class Turn:
+    """A lock that tells when somebody has to wait for it."""
+
+    def __init__(self, waits):
+        self.lock, self.waits = threading.Lock(), waits
+
+    def __enter__(self):
+        if not self.lock.acquire(blocking=False):
+            self.waits.set()
+            self.lock.acquire()
+
+    def __exit__(self, *_):
+        self.lock.release()
 
 
 class GradientsOfAModule(unittest.TestCase):
@@ -44,6 +60,29 @@ class GradientsOfAModule(unittest.TestCase):
             gradients.finish(member, 2)
             handed.append(member.handed)
         self.assertEqual(handed[0], handed[1])
+
+    def test_buckets_are_handed_over_in_order_though_two_devices_compute_them(self):
+        """Autograd's thread of the second device has its bucket while the first one's hands over its own."""
+        module = torch.nn.ModuleList([torch.nn.Linear(1, 8, bias=False), torch.nn.Linear(1, 16, bias=False)])
+        gradients, moved = Gradients(module, 16, True), threading.Event()
+        gradients._turn = Turn(moved)
+
+        def second_device():
+            module[0].weight.sum().backward()
+            moved.set()
+        other = threading.Thread(target=second_device)
+
+        class First(Reducing):
+            def reduce(self, address, count, dtype):
+                if count == 16:
+                    other.start()
+                    assert moved.wait(60)
+                return super().reduce(address, count, dtype)
+        member = First()
+        gradients.arm(member, 2)
+        module[1].weight.sum().backward()
+        other.join()
+        self.assertEqual(member.handed, [16, 8])
 
     def test_accumulated_gradients_are_those_of_torch(self):
         for dtype in (torch.float64, torch.float32):

@@ -90,8 +90,8 @@ class Collective {
   // comparison. Errors as above.
   [[nodiscard]] virtual Result<std::optional<Duration>> measure_hop() { return std::nullopt; }
 
-  // What carries the bytes: "shm (4 members of 1 host)", "tcp (2 members)". "" if that says
-  // nothing.
+  // What carries the bytes: "shm (4 members of 1 host)", "tcp (2 members)", "nccl, and tcp (2
+  // members)". "" if that says nothing.
   [[nodiscard]] virtual std::string description() const { return {}; }
   // The operations on memory of accelerators; null if this collective has none. Valid as long as
   // this object; the same one thread at a time uses both.

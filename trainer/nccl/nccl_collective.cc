@@ -97,6 +97,7 @@ class Delegating : public Collective {
   [[nodiscard]] std::shared_ptr<trainer::LinkLedger> ledger() const override {
     return host_->ledger();
   }
+  [[nodiscard]] std::string description() const override { return host_->description(); }
 
  protected:
   const std::shared_ptr<Collective> host_;
@@ -129,6 +130,11 @@ class NcclCollective final : public Delegating, private DeviceCollective {
   NcclCollective(const NcclCollective&) = delete;
   NcclCollective& operator=(const NcclCollective&) = delete;
 
+  // One member alone exchanges nothing.
+  [[nodiscard]] std::string description() const override {
+    const std::string host = Delegating::description();
+    return host.empty() ? host : "nccl, and " + host;
+  }
   [[nodiscard]] DeviceCollective* device() override { return this; }
   void abort() override {
     host_->abort();

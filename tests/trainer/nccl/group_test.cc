@@ -127,6 +127,18 @@ TEST(NcclGroup, HostMemoryGoesThroughTheInnerCollective) {
   group.expect_all_well();
 }
 
+TEST(NcclGroup, SaysWhatCarriesItsBytes) {
+  for (const auto& [size, words] : {std::pair{2, "nccl, and tcp (2 members)"}, std::pair{1, ""}}) {
+    Group group(members(size), [words = std::string(words)](Member& member) -> std::string {
+      auto formed = member.form();
+      if (!formed) return formed.error().message;
+      const std::string said = (*formed)->description();
+      return said == words ? "" : "it says " + said;
+    });
+    group.expect_all_well();
+  }
+}
+
 // A chain: rank 0 sends, rank 1 passes on piece by piece, rank 2 receives.
 TEST(NcclGroup, StateInDeviceMemoryIsPassedAlongTheRing) {
   constexpr std::size_t kBytes = 1'000'003;

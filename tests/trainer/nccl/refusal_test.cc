@@ -95,6 +95,7 @@ TEST(NcclFallback, AGroupWithoutNcclSumsDeviceMemoryThroughTheInnerCollective) {
     if (!formed) return formed.error().message;
     if (member.fallback.find("2.18.5") == std::string::npos) return "told: " + member.fallback;
     if ((member.rank == 1) != !(*member.backend)->library) return "the wrong member lacks NCCL";
+    if ((*formed)->description() != "tcp (3 members)") return (*formed)->description();
     trainer::DeviceCollective* const device = (*formed)->device();
     std::vector<float> values = numbers_of<float>(member.rank, 2'000'000);
     OnDevice memory(*(*member.backend)->cuda, values.size() * sizeof(float));

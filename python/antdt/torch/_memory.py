@@ -2,7 +2,7 @@
 CPU, contiguous), else by a copy on the CPU."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Dict, Optional
+from typing import TYPE_CHECKING, Dict, NamedTuple, Optional, Tuple
 
 import torch
 
@@ -27,18 +27,54 @@ def is_plain(tensor: torch.Tensor) -> bool:
             and tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg())
 
 
+class Form(NamedTuple):
+    """What a tensor is like, without its memory."""
+    dtype: torch.dtype
+    layout: torch.layout
+    shape: torch.Size
+    strides: Tuple[int, ...]
+    device: torch.device
+
+    @staticmethod
+    def of(tensor: torch.Tensor) -> "Form":
+        strided = tensor.layout == torch.strided
+        strides = torch.empty_like(tensor, device="meta").stride() if strided else ()
+        return Form(tensor.dtype, tensor.layout, tensor.shape, tuple(strides), tensor.device)
+
+
 class PartMemory:
     """One tensor of the state under the name of a part. The tensor may be replaced by another one of
     the same type and shape."""
 
     def __init__(self, name: str, tensor: torch.Tensor) -> None:
-        if tensor.dtype not in DTYPES or tensor.layout != torch.strided:
-            raise TypeError(f"{name} is a {tensor.layout} tensor of {tensor.dtype}, which cannot be "
-                            f"part of the training state; {', '.join(BY_NAME)} can, if they are dense")
+        self._check(name, tensor.dtype, tensor.layout)
         self.name = name
         self.tensor = tensor
         self._copy: Optional[torch.Tensor] = None
         self._registered = -1
+        self._to_come: Optional[Form] = None
+
+    @classmethod
+    def to_come(cls, name: str, form: Form) -> "PartMemory":
+        """Of a tensor that nobody has made yet: zeros in the processor's memory, until follow() or placed()."""
+        cls._check(name, form.dtype, form.layout)
+        part = cls(name, torch.zeros(form.shape, dtype=form.dtype))
+        part._to_come = form
+        return part
+
+    @staticmethod
+    def _check(name: str, dtype: torch.dtype, layout: torch.layout) -> None:
+        if dtype not in DTYPES or layout != torch.strided:
+            raise TypeError(f"{name} is a {layout} tensor of {dtype}, which cannot be "
+                            f"part of the training state; {', '.join(BY_NAME)} can, if they are dense")
+
+    def placed(self) -> torch.Tensor:
+        """The tensor; one that was to come is made, where and as it is to be, with the values that are here."""
+        if self._to_come is not None:
+            form = self._to_come
+            tensor = torch.empty_strided(form.shape, form.strides, dtype=form.dtype, device=form.device)
+            self.follow(self.tensor if is_plain(tensor) else tensor.copy_(self.tensor))
+        return self.tensor
 
     def follow(self, tensor: torch.Tensor) -> None:
         """Sets the tensor of this name."""
@@ -47,6 +83,10 @@ class PartMemory:
                 f"{self.name} was {tuple(self.tensor.shape)} of {self.tensor.dtype} when the job "
                 f"began, and is {tuple(tensor.shape)} of {tensor.dtype} now: the training state has "
                 f"to keep its shape")
+        if self._to_come is not None:
+            self._to_come = None
+            if not is_plain(tensor):
+                self._copy = self.tensor  # it is registered already
         self.tensor = tensor
 
     def register(self, member: "Member") -> None:

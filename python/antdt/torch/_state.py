@@ -6,12 +6,15 @@ part of fixed size, `python.json`, brought up to date when the library asks for 
 
 An optimizer makes its state in its first step. All members have to register the same parts from the
 beginning, so `_Optimizer` takes a step with zero gradients, notes which tensors that made, and undoes
-it. Until the first real step those parts are zeros, and python.json says that there is no state yet.
+it: with some parameters at a time, because a device may have no room for a second state of them all.
+Until the first real step those parts are zeros in the processor's memory, and python.json says that there
+is no state yet.
 Parameters that are frozen then have no parts, unless they were frozen after job.state() was called: to
 keep the state of all of a frozen model would double what is sent and written.
 """
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Set, Tuple
@@ -19,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Set, Tupl
 import torch
 
 from antdt import _abi
-from antdt.torch._memory import PartMemory
+from antdt.torch._memory import Form, PartMemory
 from antdt.torch._trained import Trained
 from antdt.torch._tree import Json, decode, encode, part_name
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 JSON_PART = "python.json"
 _LEAST_JSON = 16 << 10
+_PROBED_BYTES = 64 << 20  # of parameters with which an optimizer takes a step at a time
 
 
 class _Entry:
@@ -46,7 +50,7 @@ class _Entry:
         raise NotImplementedError
 
     def _tensor(self, name: str) -> torch.Tensor:
-        return self.parts[name].tensor
+        return self.parts[name].placed()
 
 
 class _Module(_Entry):
@@ -82,6 +86,20 @@ class _Module(_Entry):
             self.module.load_state_dict(decode(tree, self._tensor, self.module.state_dict()))
 
 
+def _in_bounds(parameters: List[torch.Tensor]) -> Iterator[List[torch.Tensor]]:
+    """All of them, some at a time: of _PROBED_BYTES at most, or one that is larger."""
+    some: List[torch.Tensor] = []
+    size = 0
+    for p in parameters:
+        own = p.numel() * p.element_size()
+        if some and size + own > _PROBED_BYTES:
+            yield some
+            some, size = [], 0
+        some.append(p)
+        size += own
+    yield some
+
+
 class _Optimizer(_Entry):
     """An optimizer's state by the parameter's number, and its groups' options."""
 
@@ -91,12 +109,10 @@ class _Optimizer(_Entry):
         self.optimizer = optimizer
         self._frozen = {id(p) for p in self._parameters()  # what is kept of these is not known
                         if not p.requires_grad and id(p) not in trained and not optimizer.state.get(p)}
-        probed = self._probe()
-        for number, values in enumerate(probed):
-            for key, value in values.items():
-                if isinstance(value, torch.Tensor):
-                    part = part_name(name, "state", number, key)
-                    self.parts[part] = PartMemory(part, torch.zeros_like(value))
+        for number, forms in enumerate(self._probe()):
+            for key, form in forms.items():
+                part = part_name(name, "state", number, key)
+                self.parts[part] = PartMemory.to_come(part, form)
         for number, group in enumerate(optimizer.param_groups):
             for key, value in group.items():
                 if isinstance(value, torch.Tensor):
@@ -106,22 +122,24 @@ class _Optimizer(_Entry):
     def _parameters(self) -> List[torch.Tensor]:
         return [p for group in self.optimizer.param_groups for p in group["params"]]
 
-    def _probe(self) -> List[Dict[str, Any]]:
+    def _forms(self, parameter: torch.Tensor) -> Dict[str, Form]:
+        """Of the tensors that the optimizer keeps for it."""
+        values = self.optimizer.state.get(parameter, {})
+        return {k: Form.of(v) for k, v in values.items() if isinstance(v, torch.Tensor)}
+
+    def _probe(self) -> List[Dict[str, Form]]:
         """The state that a first step creates for each parameter; the step is undone."""
         optimizer, parameters = self.optimizer, self._parameters()
         if any(optimizer.state.get(p) for p in parameters):  # it has taken steps already
-            return [dict(optimizer.state.get(p, {})) for p in parameters]
-        values = [p.detach().clone() for p in parameters]
+            return [self._forms(p) for p in parameters]
+        forms: Dict[int, Dict[str, Form]] = {}
         gradients = [p.grad for p in parameters]
-        others = dict(optimizer.state)
-        options = [{k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in g.items()}
-                   for g in optimizer.param_groups]
         try:
             for p in parameters:
-                p.grad = None if id(p) in self._frozen else torch.zeros_like(p)
-            # Not optimizer.step, which a schedule may have replaced in order to count.
-            type(optimizer).step(optimizer)
-            return [dict(optimizer.state.get(p, {})) for p in parameters]
+                p.grad = None
+            for some in _in_bounds([p for p in parameters if id(p) not in self._frozen]):
+                with self._trial_step(some):
+                    forms.update((id(p), self._forms(p)) for p in some)
         except Exception as error:
             raise TypeError(
                 f"job.state({self.name}=…): {type(optimizer).__name__} cannot take a step by itself, with "
@@ -129,12 +147,34 @@ class _Optimizer(_Entry):
                 f"beforehand. Use an optimizer whose step() needs no closure and takes dense gradients"
             ) from error
         finally:
+            for p, gradient in zip(parameters, gradients):
+                p.grad = gradient
+        return [forms.get(id(p), {}) for p in parameters]
+
+    @contextlib.contextmanager
+    def _trial_step(self, some: List[torch.Tensor]) -> Iterator[None]:
+        """With the state that a step with zero gradients of these makes; it is undone behind that."""
+        optimizer = self.optimizer
+        others, options = dict(optimizer.state), [dict(group) for group in optimizer.param_groups]
+        # Parameters, options that are tensors, and the counters that some optimizers have beside both.
+        changed = [(p, p.detach().clone()) for p in some]
+        changed += [(v, v.detach().clone()) for o in options for v in o.values() if isinstance(v, torch.Tensor)]
+        numbers = {k: v for k, v in vars(optimizer).items() if isinstance(v, (int, float))}
+        try:
+            for p in some:
+                p.grad = torch.zeros_like(p)
+            # Not optimizer.step, which a schedule may have replaced in order to count.
+            type(optimizer).step(optimizer)
+            yield
+        finally:
             with torch.no_grad():
-                for p, value, gradient in zip(parameters, values, gradients):
-                    p.copy_(value)
-                    p.grad = gradient
+                for tensor, value in changed:
+                    tensor.copy_(value)
+            for p in some:
+                p.grad = None
             optimizer.state.clear()
             optimizer.state.update(others)
+            vars(optimizer).update(numbers)
             for group, kept in zip(optimizer.param_groups, options):
                 group.update(kept)
 

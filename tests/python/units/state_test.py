@@ -2,6 +2,7 @@
 import collections
 import json
 import unittest
+import unittest.mock
 
 import numpy
 import torch
@@ -139,6 +140,62 @@ class Registering(unittest.TestCase):
         program.state.bring_up_to_date(program.memory)
         after = {n: (p[0], p[2], p[3]) for n, p in program.memory.parts.items()}
         self.assertEqual(before, after)
+
+    def test_an_optimizers_state_is_never_there_for_all_parameters_before_its_first_step(self):
+        """A device may have no room for it."""
+        made = []
+
+        class Watched(torch.optim.Adam):
+            def step(self):
+                super().step()
+                made.append(sum(v.numel() for state in self.state.values() for v in state.values()))
+        with unittest.mock.patch("antdt.torch._state._PROBED_BYTES", 4 * 20):
+            program = Program(1, lambda p: Watched(p, lr=0.01))
+        # 12 + 4 + 4 numbers of the first two layers fit the bound, then 4 + 4 + 1; twice, and their counts of steps.
+        self.assertEqual(made, [2 * 20 + 3, 2 * 9 + 3])
+        self.assertEqual(len(program.opt.state), 0)
+        self.assertEqual([p.grad for p in program.net.parameters()], [None] * 6)
+        plain = Program(1, OPTIMIZERS["Adam"])
+        self.assertEqual(program.bytes(), plain.bytes())
+
+    def test_what_is_to_come_is_held_once_and_made_as_it_is_to_be(self):
+        """A matrix that is not contiguous stands for one on a device: both go by a copy."""
+        def turned():
+            net = torch.nn.Linear(3, 2, bias=False)
+            net.weight = torch.nn.Parameter(torch.randn(3, 2).t())
+            return net
+        source, newcomer = (Program(seed, OPTIMIZERS["Adam"], net=turned) for seed in (1, 2))
+        part, name = newcomer.state._entries[1].parts["opt/state/0/exp_avg"], "opt/state/0/exp_avg"
+        registered = newcomer.memory.parts[name][1]
+        self.assertEqual(part.tensor.data_ptr(), registered, "a second memory")
+        source.train(2)
+        newcomer.heal(source)
+        ours, theirs = (p.opt.state[p.net.weight]["exp_avg"] for p in (newcomer, source))
+        self.assertEqual(ours.stride(), theirs.stride())
+        self.assertTrue(torch.equal(ours, theirs))
+        self.assertIs(part.tensor, ours)
+        self.assertEqual(newcomer.bytes(), source.bytes())
+        self.assertEqual(newcomer.memory.parts[name][1], registered)
+
+    def test_counters_that_an_optimizer_has_beside_its_state_are_as_before(self):
+        class Counting(torch.optim.SGD):
+            steps = 0
+
+            def step(self):
+                self.steps = self.steps + 1
+                self.param_groups[0]["lr"].mul_(0.5)
+                super().step()
+
+        def counting(parameters):
+            optimizer = Counting(parameters, lr=0.1)
+            optimizer.param_groups[0]["lr"] = rate
+            optimizer.steps = 0
+            return optimizer
+        rate = torch.tensor(1.0)
+        program = Program(1, counting)
+        self.assertEqual(program.opt.steps, 0)
+        self.assertIs(program.opt.param_groups[0]["lr"], rate)
+        self.assertEqual(float(rate), 1)
 
     def test_parameters_are_registered_in_place(self):
         program = Program(1, OPTIMIZERS["SGD"])

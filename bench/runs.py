@@ -79,6 +79,7 @@ class Running:
             if status and condition(status):
                 return status
             time.sleep(0.02)
+        self.stop()
         raise SystemExit(f"{what}: not within {seconds} s; see {self.directory}.log")
 
     def watch(self, seconds):
@@ -101,7 +102,12 @@ class Running:
         return self.process.wait(120)
 
     def finished(self, seconds):
-        code = self.process.wait(seconds)
+        """The job at its end. One that takes longer is stopped, and TimeoutExpired raised."""
+        try:
+            code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.stop()
+            raise
         if code != 0:
             raise SystemExit(f"the job ended with {code}; see {self.directory}.log")
         return Finished(self.place, self.directory)

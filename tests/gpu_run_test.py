@@ -1,0 +1,143 @@
+"""bench/gpu/run ends what takes too long, and unpacks with what every machine has."""
+
+import importlib.machinery
+import importlib.util
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import types
+import unittest
+import unittest.mock
+
+SOURCE = pathlib.Path(__file__).resolve().parents[1]
+PROGRAM = SOURCE / "bench" / "gpu" / "run"
+sys.path.insert(0, str(SOURCE / "bench"))
+import runs  # noqa: E402
+
+# A job runs until it is stopped.
+ANTDT = """#!/bin/sh
+here=$(dirname "$0")
+case $1 in
+  run) while [ ! -e "$here/stopped" ]; do sleep 0.05; done ;;
+  stop) touch "$here/stopped" ;;
+  *) exit 1 ;;
+esac
+"""
+
+
+def loaded():
+    """The program as a module."""
+    loader = importlib.machinery.SourceFileLoader("gpu_run", str(PROGRAM))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_run", loader))
+    loader.exec_module(module)
+    return module
+
+
+def is_running(pid):
+    """Whether it runs: a zombie, whose parent has gone, does not."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+class GpuRun(unittest.TestCase):
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="antdt-gpu-run-"))
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+        self.run_ = loaded()
+
+    def until(self, condition):
+        deadline = time.monotonic() + 60
+        while not condition():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
+    def job(self):
+        program = self.dir / "antdt"
+        program.write_text(ANTDT, encoding="utf-8")
+        program.chmod(0o755)
+        return runs.Place(self.dir, self.dir).start("slow", "")
+
+    def test_a_program_that_takes_too_long_is_killed_with_what_it_started(self):
+        child = self.dir / "child"
+        with self.assertRaises(subprocess.TimeoutExpired):
+            self.run_.called("sh", "-c", f"sleep 600 & echo $! > {child}; wait", seconds=2)
+        pid = int(child.read_text(encoding="utf-8"))
+        self.until(lambda: not is_running(pid))
+
+    def test_what_a_program_says_is_returned_and_its_failure_told(self):
+        self.assertEqual(self.run_.called("echo", "a"), "a\n")
+        with self.assertRaisesRegex(self.run_.Failed, "sh ended with 3: no disk"):
+            self.run_.called("sh", "-c", "echo no disk >&2; exit 3")
+
+    def test_a_job_that_takes_too_long_is_stopped(self):
+        job = self.job()
+        with self.assertRaises(subprocess.TimeoutExpired):
+            job.finished(0.2)
+        self.assertEqual(job.process.poll(), 0)
+        self.assertTrue((self.dir / "stopped").exists())
+
+    def test_a_job_that_does_not_come_to_what_is_awaited_is_stopped(self):
+        job = self.job()
+        with self.assertRaisesRegex(SystemExit, "the first epoch: not within 0.2 s"):
+            job.until(lambda status: False, 0.2, "the first epoch")
+        self.assertEqual(job.process.poll(), 0)
+
+    def packed(self, version):
+        (self.dir / "in").mkdir()
+        (self.dir / "in" / "glibc").write_text(version + "\n", encoding="utf-8")
+        (self.dir / "in" / "libz.so").symlink_to("libz.so.1")
+        packed = self.dir / "packed.tar.xz"
+        with tarfile.open(packed, "w:xz") as file:
+            file.add(self.dir / "in", ".")
+        return packed
+
+    def build(self, packed):
+        return self.run_.Build(types.SimpleNamespace(build=self.dir / "build", pack=packed))
+
+    def test_the_packed_file_is_unpacked_where_no_program_for_it_is(self):
+        build = self.build(self.packed("2.1"))
+        with unittest.mock.patch.dict(os.environ, PATH=str(self.dir / "nothing")):
+            place = build.unpacked()
+        self.assertEqual(os.readlink(place / "libz.so"), "libz.so.1")
+
+    def test_a_packed_file_that_was_cut_is_refused_and_nothing_of_it_is_taken(self):
+        packed = self.packed("2.1")
+        packed.write_bytes(packed.read_bytes()[:60])
+        build = self.build(packed)
+        for _ in range(2):
+            with self.assertRaisesRegex(self.run_.Failed, "packed.tar.xz cannot be unpacked"):
+                build.unpacked()
+
+    def refused(self, *words):
+        done = subprocess.run([sys.executable, PROGRAM, *words], capture_output=True, text=True, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        return done.stderr
+
+    def test_a_part_that_is_none_is_refused_with_those_that_are(self):
+        self.assertIn("parts are build, tests, nccl, deepfm, kill, transformer", self.refused("--parts", "tests,nvcc"))
+
+    def test_parts_without_a_build_say_how_to_build(self):
+        said = self.refused("--parts", "tests", "--build", str(self.dir / "build"))
+        self.assertIn("bench/gpu/run --parts build makes them", said)
+
+    def test_only_the_parts_that_are_named_run(self):
+        ran = []
+        with unittest.mock.patch.multiple(
+                self.run_, tests=lambda build: ran.append("tests"), nccl=lambda build: ran.append("nccl"),
+                trained=lambda *_: ran.append("deepfm"), killed=lambda *_: ran.append("kill"),
+                transformer=lambda *_: ran.append("transformer")):
+            build = types.SimpleNamespace(args=types.SimpleNamespace(rows=8))
+            place = types.SimpleNamespace(synth=lambda *_: ran.append("data"))
+            self.run_.measured(build, ["nccl", "kill"], self.run_.Table(), place)
+        self.assertEqual(ran, ["nccl", "data", "kill"])
+
+
+if __name__ == "__main__":
+    unittest.main()

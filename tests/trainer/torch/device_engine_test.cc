@@ -13,6 +13,7 @@
 #include "tests/trainer/local_group.h"
 #include "tests/trainer/torch/device_testing.h"
 #include "trainer/loop/state/state_hash.h"
+#include "trainer/torch/device/bucket_reduction.h"
 #include "trainer/torch/device/queue.h"
 #include "trainer/torch/evaluation.h"
 
@@ -170,6 +171,27 @@ TEST(DeviceGroup, ACollectiveThatWorksInDeviceMemorySumsEachBucketThere) {
 }
 
 // ----------------------------------------------------------------------- memory
+
+TEST(Staging, TakesHostMemoryOnlyWhereBucketsAreCopied) {
+  const auto bytes_after = [](Collective& collective) {
+    const torch::Tensor gradients =
+        torch::zeros({100}, torch::TensorOptions(torch::kFloat32).device(test_device()));
+    DeviceReduction reduction(gradients);
+    reduction.begin(collective, 1);
+    reduction.completed(0, {0, 100});
+    EXPECT_TRUE(reduction.reduce(collective, 0, {0, 100}));
+    EXPECT_TRUE(reduction.settle());
+    return reduction.staging_bytes();
+  };
+  LocalGroup one(1), two(2);
+  EXPECT_EQ(bytes_after(*one.member(0)), 0U) << "nothing is exchanged";
+  two.run([&](Collective& host) {
+    EXPECT_EQ(bytes_after(host), 400U);
+    if (!test_device().is_cpu()) return;
+    DeviceMember collective(host);
+    EXPECT_EQ(bytes_after(collective), 0U) << "they are summed in device memory";
+  });
+}
 
 // Where memory runs out.
 enum class Fails { kForward, kBackward, kAllocator };

@@ -15,9 +15,6 @@ torch::Tensor part(const torch::Tensor& of, GradientRange range) {
 
 DeviceReduction::DeviceReduction(torch::Tensor gradients)
     : gradients_(std::move(gradients)),
-      host_(
-          torch::empty(gradients_.sizes(),
-                       torch::TensorOptions(torch::kFloat32).pinned_memory(!gradients_.is_cpu()))),
       compute_(gradients_.device(), Queue::Kind::kCompute),
       beside_(gradients_.device(), Queue::Kind::kBeside),
       returned_(gradients_.device()) {}
@@ -43,6 +40,10 @@ void DeviceReduction::send_off(Stage& stage, GradientRange range) {
   stage.under_way = true;
   if (on_device_ != nullptr) return;
   const torch::NoGradGuard no_grad;
+  std::call_once(staging_, [&] {
+    host_ = torch::empty(gradients_.sizes(),
+                         torch::TensorOptions(torch::kFloat32).pinned_memory(!gradients_.is_cpu()));
+  });
   const InQueue in(beside_);
   part(host_, range).copy_(part(gradients_, range), /*non_blocking=*/true);
   stage.copied.set(beside_);

@@ -4,11 +4,13 @@
 // memory of the host, the reducer's thread sums it over the host's collective, and the sum is
 // copied back, while backward goes on with the next buckets. If the collective works in device
 // memory (Collective::device), it sums the bucket in that queue instead, and nothing is copied.
+// Pinned memory is as scarce as it is costly, so it is taken when the first bucket is copied.
 #pragma once
 
 #include <torch/torch.h>
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "trainer/collective/collective.h"
@@ -31,6 +33,8 @@ class DeviceReduction final : public BucketReduction {
   [[nodiscard]] Status settle();
   // After a sum that failed: what is computed from now on comes after the sums that were made.
   void order() { returned_.hold_up(compute_); }
+  // Of the host's memory, for copies; not while buckets are summed.
+  [[nodiscard]] std::size_t staging_bytes() const { return host_.defined() ? host_.nbytes() : 0; }
 
  private:
   struct Stage {
@@ -41,7 +45,9 @@ class DeviceReduction final : public BucketReduction {
   [[nodiscard]] Status sum_on_device(GradientRange range);
   [[nodiscard]] Status sum_on_host(Collective& collective, const Stage& stage, GradientRange range);
 
-  torch::Tensor gradients_, host_;
+  torch::Tensor gradients_;
+  std::once_flag staging_;  // backward and the reducer's thread both copy buckets
+  torch::Tensor host_;      // undefined: none was copied yet
   Queue compute_, beside_;
   std::vector<std::unique_ptr<Stage>> stages_;  // by bucket
   Mark returned_;                               // the last sum is in device memory

@@ -48,8 +48,7 @@ Status Replica::train(std::span<const data::Examples> batches, double weight) {
     ANTDT_RETURN_IF_ERROR(engine_->compute(batches[i], i + 1 == batches.size()));
   }
   ANTDT_RETURN_IF_ERROR(engine_->finish_reduction());
-  engine_->apply(weight);
-  return {};
+  return engine_->apply(weight);
 }
 
 Result<double> Replica::accuracy(const data::Examples& examples) {

@@ -69,7 +69,7 @@ TEST_F(EmulatedTest, RecordsCountInTheirParameter) {
   ASSERT_TRUE(sums) << sums.error().message;
   EXPECT_EQ(sums->weight, 3);
   ASSERT_TRUE((*engine)->finish_reduction());
-  (*engine)->apply(3);
+  ASSERT_TRUE((*engine)->apply(3));
   const auto part = (*engine)->state_parts().at(0);
   std::vector<float> counts(4);
   ASSERT_EQ(part.size(), counts.size() * sizeof(float));

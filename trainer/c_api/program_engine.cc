@@ -91,12 +91,13 @@ Status ProgramEngine::finish_reduction() {
   return {};
 }
 
-void ProgramEngine::apply(double weight) {
+Status ProgramEngine::apply(double weight) {
   Order apply = order(ANTDT_ORDER_APPLY);
   apply.fields.weight = weight;
   apply.fields.rate = rate_;
   ask(std::move(apply));
   has_step_ = false;
+  return {};
 }
 
 void ProgramEngine::discard() {

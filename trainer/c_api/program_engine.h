@@ -45,7 +45,7 @@ class ProgramEngine final : public trainer::Engine {
   void begin_step(trainer::Collective& collective) override;
   [[nodiscard]] Result<trainer::BatchSums> compute(const data::Examples& batch, bool last) override;
   [[nodiscard]] Status finish_reduction() override;
-  void apply(double weight) override;
+  [[nodiscard]] Status apply(double weight) override;
   void set_rate(double factor) override { rate_ = factor; }
   void discard() override;
   [[nodiscard]] Result<wire::EvalPartial> evaluate(const data::Examples& batch) override;

@@ -21,7 +21,7 @@ class EmulatedEngine final : public Engine {
 
   void begin_step(Collective& collective) override { tally_->begin_step(collective); }
   [[nodiscard]] Status finish_reduction() override { return tally_->finish_reduction(); }
-  void apply(double weight) override { tally_->apply(weight); }
+  [[nodiscard]] Status apply(double weight) override { return tally_->apply(weight); }
   void discard() override { tally_->discard(); }
   [[nodiscard]] Status can_mix() const override { return {}; }
   [[nodiscard]] Status mix(Collective& group) override {

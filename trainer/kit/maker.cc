@@ -92,7 +92,10 @@ Result<std::unique_ptr<data::RecordReader>> Maker::own_reader(data::Split which,
   ANTDT_TRY(auto own, made<std::unique_ptr<kit::Reader>>(
                           "trainer.reader", name, [&] { return factory(from, for_evaluation); }));
   // The members compare it.
-  summary.built_by = own->fingerprint();
+  const std::string what = fmt::format("trainer.reader '{}' cannot name its data", name);
+  ANTDT_TRY(summary.built_by, or_thrown(ErrorKind::kUsage, what, [&]() -> Result<std::string> {
+              return own->fingerprint();
+            }));
   ANTDT_TRY(auto reader, adapt_reader(name, std::move(own)));
   if (reader->records() != summary.records) {
     return fail(ErrorKind::kUsage,

@@ -75,8 +75,9 @@ class Engine {
   // they hold. Nothing is applied yet.
   [[nodiscard]] virtual Status finish_reduction() = 0;
   // One optimizer step with the reduced gradient divided by `weight`, the sum of weights over all
-  // members. Afterwards the gradients are zero.
-  virtual void apply(double weight) = 0;
+  // members. Afterwards the gradients are zero. After an error, as of a program's own optimizer,
+  // this member's state is worth nothing.
+  [[nodiscard]] virtual Status apply(double weight) = 0;
   // The most records that fit the memory at once, as computing has shown; 0: all that were tried.
   [[nodiscard]] virtual std::uint32_t max_micro_batch() const { return 0; }
   // How the gradient of the model's embedding table was summed so far, as of the last

@@ -375,7 +375,8 @@ Input MemberDriver::perform(const worker::GatherSlots& effect) {
 }
 
 Input MemberDriver::perform(const worker::Apply& effect) {
-  tools_.engine.apply(effect.weight);
+  const Status applied = tools_.engine.apply(effect.weight);
+  if (!applied) return worker::WorkFailed{applied.error()};
   return worker::Applied{};
 }
 

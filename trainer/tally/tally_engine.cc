@@ -106,11 +106,12 @@ class TallyEngine final : public Engine {
     return {};
   }
 
-  void apply(double /*weight*/) override {
+  [[nodiscard]] Status apply(double /*weight*/) override {
     own_rank_ && !alone_ ? recent_.add(counted_as(*own_rank_)) : count_step();
     before_mixing_.reset();
     domains_.applied();
     clear_step();
+    return {};
   }
 
   void discard() override {

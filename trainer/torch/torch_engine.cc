@@ -85,31 +85,22 @@ class TorchEngine final : public Engine {
     threads_.end();
     if (is_local()) return {};
     ANTDT_RETURN_IF_ERROR(reducer_.finish());
-    return buffers_.reduce(*collective_, weight_);
+    return or_thrown(ErrorKind::kInternal, "the model's buffers cannot be summed",
+                     [&] { return buffers_.reduce(*collective_, weight_); });
   }
 
   [[nodiscard]] wire::TableSums table_sums() const override { return reducer_.table_sums(); }
 
-  void apply(double weight) override {
+  [[nodiscard]] Status apply(double weight) override {
     threads_.begin();
-    is_local() ? buffers_.apply_own() : buffers_.apply();
     replica_.forget();
     domains_.applied();
-    const auto scale = static_cast<float>(1 / weight);
-    if (training_.schedule) {
-      optimizer_->set_rate(job_rate_ * training_.schedule(optimizer_->steps()));
-    }
-    if (awake_) {
-      wake_rows();
-      update_rows(*awake_, scale);
-    } else if (rows_ && updates_rows_ && !rows_->is_whole()) {
-      update_rows(*rows_, scale);
-    } else {
-      optimizer_->step(parameters_.values(), parameters_.gradients(), scale);
-    }
+    ANTDT_RETURN_IF_ERROR(or_thrown(ErrorKind::kInternal, "the model cannot be updated",
+                                    [&] { return take_step(static_cast<float>(1 / weight)); }));
     if (rows_) rows_->forget();
     threads_.end();
     threads_.finish_step();
+    return {};
   }
   void set_rate(double factor) override {
     job_rate_ = factor;
@@ -256,6 +247,22 @@ class TorchEngine final : public Engine {
     rows_->for_each_run([&](std::uint64_t first, std::uint64_t count) {
       for (std::uint64_t row = first; row < first + count; ++row) awake_->wake(row);
     });
+  }
+  // By the schedule and the optimizer, which may be a program's own.
+  [[nodiscard]] Status take_step(float scale) {
+    is_local() ? buffers_.apply_own() : buffers_.apply();
+    if (training_.schedule) {
+      optimizer_->set_rate(job_rate_ * training_.schedule(optimizer_->steps()));
+    }
+    if (awake_) {
+      wake_rows();
+      update_rows(*awake_, scale);
+    } else if (rows_ && updates_rows_ && !rows_->is_whole()) {
+      update_rows(*rows_, scale);
+    } else {
+      optimizer_->step(parameters_.values(), parameters_.gradients(), scale);
+    }
+    return {};
   }
   // Of the table only these rows, of all else everything.
   template <class Rows>

@@ -234,7 +234,7 @@ class Told(KitTest):
         self.assertIn("is not made with the C++ kit", said)
         self.assertFalse((self.dir / "was-run").exists())
 
-    def test_exceptions_of_a_model_or_a_reader_are_reported(self):
+    def test_exceptions_of_any_part_are_reported(self):
         small = dict(records=500, workers=1, epochs=1,
                      extra="[failure]\nbudgets = { program = 0 }\n")
         said = self.failed('model = "wrong"', 'how = "throws"', **small)
@@ -244,6 +244,12 @@ class Told(KitTest):
         self.assertRegex(said, "the loss of a micro-batch of .* is nan")
         said = self.failed('model = "wrong"\nreader = "broken"', 'how = "well"', **small)
         self.assertIn("no page", said)
+        said = self.failed('model = "wrong"\noptimizer = "jammed"', 'how = "well"', **small)
+        self.assertIn("the model cannot be updated: the gears jam", said)
+        said = self.failed('model = "wrong"\nschedule = "lost"', 'how = "well"', **small)
+        self.assertIn("the model cannot be updated: no rate for today", said)
+        said = self.refused('model = "wrong"\nreader = "nameless"', 'how = "well"')
+        self.assertIn("trainer.reader 'nameless' cannot name its data: the title is torn off", said)
 
     def test_members_whose_models_differ_do_not_train(self):
         for how, words in (("unlike", "are the same programs"),
@@ -257,7 +263,7 @@ class Told(KitTest):
         names = json.loads(done(self.models, "--describe"))
         self.assertIn("counts", names["models"])
         self.assertIn("tally3", names["models"])
-        self.assertEqual(names["optimizers"], ["adagrad", "adam", "count", "sgd"])
+        self.assertEqual(names["optimizers"], ["adagrad", "adam", "count", "jammed", "sgd"])
 
 
 class Installed(KitTest):

@@ -72,7 +72,7 @@ struct Patient {
   void train(std::uint64_t steps) {
     for (std::uint64_t i = 0; i < steps; ++i) {
       for (float& count : engine.counts_) count += 1;
-      engine.apply(1);
+      EXPECT_TRUE(engine.apply(1));
     }
     has_state = true;
     step = Step{steps};

@@ -55,6 +55,18 @@ TEST(Member, EveryRecordEntersTheModelOnceAnEpoch) {
   }
 }
 
+TEST(Member, AStepThatCannotBeAppliedEndsTheMemberWithItsError) {
+  FakeJob job(1, {{wire::PhaseKind::kTrain, 100}}, even_plan(1, 10));
+  Drill drill{job, 1, 100};
+  drill.fails_after = 2;
+  Faults faults;
+  const auto outcomes = run_drill(drill, faults);
+  ASSERT_FALSE(outcomes[0].code);
+  EXPECT_EQ(outcomes[0].code.error().kind, ErrorKind::kInternal);
+  EXPECT_EQ(outcomes[0].code.error().message, "the optimizer jams");
+  EXPECT_EQ(outcomes[0].weights.size(), 2U);
+}
+
 TEST(Member, AFormationThatFailsIsToldAndTheNextOneIsJoined) {
   constexpr std::uint64_t kRecords = 100;
   FakeJob job(1, {{wire::PhaseKind::kTrain, kRecords}}, even_plan(1, 10));

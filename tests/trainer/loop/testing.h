@@ -57,8 +57,9 @@ class Tally final : public Engine {
     return BatchSums{static_cast<double>(batch.count), 2.0 * static_cast<double>(batch.count)};
   }
   [[nodiscard]] Status finish_reduction() override { return collective_->allreduce_sum(step_); }
-  void apply(double weight) override {
+  [[nodiscard]] Status apply(double weight) override {
     reach(Point::kApply);
+    if (weights_.size() == fails_after_) return fail(ErrorKind::kInternal, "the optimizer jams");
     weights_.push_back(weight);
     for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += step_[i];
     for (std::size_t i = weights_.size(); i < ballast_.size(); i += 5003) {
@@ -66,6 +67,7 @@ class Tally final : public Engine {
     }
     discard();
     reach(Point::kApplied);
+    return {};
   }
   void set_rate(double factor) override { rate_ = factor; }
   void discard() override { std::fill(step_.begin(), step_.end(), 0.0F); }
@@ -105,6 +107,7 @@ class Tally final : public Engine {
   double rate_ = 1;
   std::uint32_t replaced_ = 0;
   bool cannot_load_ = false;
+  std::optional<std::size_t> fails_after_;  // so many steps: the next one cannot be applied
 
  private:
   void reach(Point point) const {
@@ -196,6 +199,7 @@ struct Drill {
   std::uint32_t eval_batch = 256;
   std::uint32_t first_members = 0;  // those that Faults::waits_for_regroup is about
   std::optional<std::uint32_t> unreadable_for = {};  // this member can read no checkpoint
+  std::optional<std::size_t> fails_after = {};       // so many steps, on each member
 };
 
 inline void await_regroup(const client::Client& client, const FakeJob& job) {
@@ -233,6 +237,7 @@ inline void live(const Drill& drill, Faults& faults, LocalNetwork& network, Outc
       },
       drill.ballast_bytes);
   engine.cannot_load_ = drill.unreadable_for == index;
+  engine.fails_after_ = drill.fails_after;
   Injected injected(
       clock, {index == 0 ? drill.rules_of_w0 : std::vector<drill::Rule>{}, {{'w', index}, "a"}, 1});
   const std::atomic<bool> stop = false;

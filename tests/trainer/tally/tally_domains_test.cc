@@ -57,7 +57,7 @@ Status train_steps(Engine& engine, LinksOfTest& own, std::uint32_t rank, std::ui
     std::iota(batch.ids.begin(), batch.ids.end(), first_record(i, members, rank));
     ANTDT_RETURN_IF_ERROR(engine.compute(batch, true));
     ANTDT_RETURN_IF_ERROR(engine.finish_reduction());
-    engine.apply(1);
+    ANTDT_RETURN_IF_ERROR(engine.apply(1));
   }
   return {};
 }
@@ -258,7 +258,7 @@ TEST(TallyDomain, ThatIsAloneCountsInItsModelAndBeginsAnewWithOthers) {
         batch.ids = {2 * kDomainBatch};
         ASSERT_TRUE(engine->compute(batch, true));
         ASSERT_TRUE(engine->finish_reduction());
-        engine->apply(1);
+        ASSERT_TRUE(engine->apply(1));
         ASSERT_TRUE(engine->exchange_updates(own.links(), {.step = Step{9}, .whole = true}));
         EXPECT_EQ(domain_counts(*engine)[2 * kDomainBatch], 1);
       },

@@ -70,7 +70,7 @@ void step(Engine& engine, Collective& collective, const std::vector<data::Exampl
     EXPECT_EQ(sums->loss, 0);
   }
   ASSERT_TRUE(engine.finish_reduction());
-  engine.apply(weight);
+  ASSERT_TRUE(engine.apply(weight));
 }
 
 // How the records of a global batch are spread: for each rank, the sizes of its

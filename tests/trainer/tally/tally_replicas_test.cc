@@ -50,7 +50,7 @@ std::vector<float> counters(Engine& engine) {
 void train(Engine& engine, Collective& members, std::vector<std::int64_t> ids) {
   engine.begin_local_step(members);
   ASSERT_TRUE(engine.compute(records(std::move(ids)), true));
-  engine.apply(1);
+  ASSERT_TRUE(engine.apply(1));
 }
 
 TEST(RecentCounts, OfTwoReplicasTakesWhatEitherHasOfEachMember) {
@@ -112,7 +112,7 @@ TEST(TallyReplica, ThatBothTrainedARecordCountItTwice) {
     train(*engine, collective, {1, collective.rank() == 0 ? 0 : 2});
     ASSERT_TRUE(engine->mix(collective));
     ASSERT_TRUE(engine->mix(collective)) << "what both have is not counted again";
-    engine->apply(1);
+    ASSERT_TRUE(engine->apply(1));
     if (collective.rank() == 0) train(*engine, collective, {0});
     ASSERT_TRUE(engine->consolidate(collective));
     EXPECT_THAT(counters(*engine), ElementsAre(2, 2, 1, 0));

@@ -170,6 +170,26 @@ TEST(DeviceGroup, ACollectiveThatWorksInDeviceMemorySumsEachBucketThere) {
       });
 }
 
+// ----------------------------------------------------------------------- failures
+
+TEST(DeviceFailure, InTheUpdateIsAnError) {
+  Training training = training_of(make_model(config_of("lr"), shape_for("lr")).value());
+  training.schedule = [](std::uint64_t) -> double { throw std::runtime_error("no rate"); };
+  DeviceChoice choice;
+  choice.device = test_device();
+  const auto engine =
+      make_device_engine(std::move(training), {"sgd", 0.1, 0, 0}, shape_for("lr"), choice);
+  ASSERT_TRUE(engine) << engine.error().message;
+  LocalGroup group(1);
+  const auto alone = group.member(0);
+  (*engine)->begin_step(*alone);
+  ASSERT_TRUE((*engine)->compute(records_for("lr", 4, 1), true));
+  ASSERT_TRUE((*engine)->finish_reduction());
+  const Status applied = (*engine)->apply(4);
+  ASSERT_FALSE(applied);
+  EXPECT_EQ(applied.error().message, "the model cannot be updated: no rate");
+}
+
 // ----------------------------------------------------------------------- memory
 
 TEST(Staging, TakesHostMemoryOnlyWhereBucketsAreCopied) {

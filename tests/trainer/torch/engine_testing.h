@@ -170,7 +170,7 @@ inline double step(Engine& engine, Collective& collective,
     loss += sums->loss;
   }
   EXPECT_TRUE(engine.finish_reduction());
-  engine.apply(weight);
+  EXPECT_TRUE(engine.apply(weight));
   return loss;
 }
 

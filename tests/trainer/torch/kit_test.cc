@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <stdexcept>
 
 #include "core/os/fs.h"
 #include "tests/trainer/local_group.h"
@@ -60,11 +61,13 @@ struct Made {
   std::shared_ptr<Seeing> model = std::make_shared<Seeing>();
   std::unique_ptr<Engine> engine;
 };
-Made make_seeing(kit::Schedule schedule = {}) {
+Made make_seeing(kit::Schedule schedule = {}, std::unique_ptr<kit::Optimizer> optimizer = {}) {
   Made made;
   Training training;
   training.model = made.model;
-  training.optimizer = make_optimizer({"sgd", 0.5, 0, 0}, floats_of(*made.model).value()).value();
+  const std::size_t floats = floats_of(*made.model).value();
+  training.optimizer =
+      optimizer ? std::move(optimizer) : make_optimizer({"sgd", 0.5, 0, 0}, floats).value();
   training.metric = count_by_label;
   training.schedule = std::move(schedule);
   auto engine = make_torch_engine(std::move(training), seen_shape());
@@ -97,7 +100,7 @@ TEST(Buffers, ChangeByTheWeightedMeanOfWhatMembersSawAndAreEqualOnAll) {
     const std::vector<std::vector<data::Examples>> shares{
         {seen_rows({1, 2, 3})}, {seen_rows({10})}, {}};
     see(*made.engine, collective, shares[collective.rank()]);
-    made.engine->apply(4);
+    ASSERT_TRUE(made.engine->apply(4));
     EXPECT_FLOAT_EQ(seen(made), (3 * 2 + 10) / 4.0F);
     EXPECT_EQ(batches(made), 1);
     const std::lock_guard lock(mutex);
@@ -113,7 +116,7 @@ TEST(Buffers, OfALocalStepAreTheMembersOwnUntilAMixAveragesThem) {
     const float own = collective.rank() == 0 ? 4 : 8;
     made.engine->begin_local_step(collective);
     ASSERT_TRUE(made.engine->compute(seen_rows({own}), true));
-    made.engine->apply(1);
+    ASSERT_TRUE(made.engine->apply(1));
     EXPECT_FLOAT_EQ(seen(made), own);
     ASSERT_TRUE(made.engine->mix(collective));
     EXPECT_FLOAT_EQ(seen(made), 6);
@@ -127,7 +130,7 @@ TEST(Buffers, ADiscardedStepAndAnEvaluationDoNotChangeThem) {
   LocalGroup group(1);
   group.run([&](Collective& collective) {
     see(*made.engine, collective, {seen_rows({4})});
-    made.engine->apply(1);
+    ASSERT_TRUE(made.engine->apply(1));
     see(*made.engine, collective, {seen_rows({100}), seen_rows({200})});
     made.engine->discard();
   });
@@ -142,12 +145,12 @@ TEST(Buffers, MayGetOtherMemoryFromTheProgram) {
   LocalGroup group(1);
   group.run([&](Collective& collective) {
     see(*made.engine, collective, {seen_rows({4})});
-    made.engine->apply(1);
+    ASSERT_TRUE(made.engine->apply(1));
     for (const float expected : {10.0F, 16.0F}) {
       torch::Tensor buffer = made.model->named_buffers()["seen"];
       buffer.set_data(buffer.clone());
       see(*made.engine, collective, {seen_rows({6})});
-      made.engine->apply(1);
+      ASSERT_TRUE(made.engine->apply(1));
       EXPECT_FLOAT_EQ(seen(made), expected);
     }
   });
@@ -171,7 +174,7 @@ TEST(Buffers, AreSavedRestoredAndHandedOver) {
   LocalGroup group(1);
   group.run([&](Collective& collective) {
     see(*original.engine, collective, {seen_rows({4})});
-    original.engine->apply(1);
+    ASSERT_TRUE(original.engine->apply(1));
   });
   const TempDir directory;
   const auto files = save_state(*original.engine, directory.path(), Step{1});
@@ -190,6 +193,42 @@ TEST(Buffers, AreSavedRestoredAndHandedOver) {
   }
 }
 
+// The first step is well.
+class Jamming final : public kit::Optimizer {
+ public:
+  void update(std::span<float>, std::span<float> gradients, std::size_t, float) override {
+    if (steps_ == 2) throw std::runtime_error("the gears jam");
+    std::ranges::fill(gradients, 0.0F);
+  }
+  std::vector<std::span<float>> state() override { return {}; }
+};
+
+TEST(AnExceptionInAnUpdate, IsAnErrorWithItsTextAndAMistakeOfTheUsersIsOne) {
+  const auto late = [](std::uint64_t steps) -> double {
+    if (steps == 1) throw kit::UsageError("no rate for tomorrow");
+    return 1;
+  };
+  for (const bool of_schedule : {true, false}) {
+    const Made made =
+        of_schedule ? make_seeing(late) : make_seeing({}, std::make_unique<Jamming>());
+    LocalGroup group(1);
+    group.run([&](Collective& collective) {
+      see(*made.engine, collective, {seen_rows({4})});
+      ASSERT_TRUE(made.engine->apply(1));
+      see(*made.engine, collective, {seen_rows({4})});
+      const Status applied = made.engine->apply(1);
+      ASSERT_FALSE(applied);
+      EXPECT_EQ(applied.error().kind, of_schedule ? ErrorKind::kUsage : ErrorKind::kInternal);
+      EXPECT_EQ(applied.error().message, of_schedule
+                                             ? "no rate for tomorrow"
+                                             : "the model cannot be updated: the gears jam");
+      // As a member does that gives a step up.
+      collective.abort();
+      EXPECT_FALSE(made.engine->finish_reduction());
+    });
+  }
+}
+
 TEST(Schedule, GoesByTheStepsThatWereAppliedAndGoesOnAfterARestart) {
   std::vector<std::uint64_t> asked;
   const auto schedule = [&asked](std::uint64_t steps) {
@@ -201,15 +240,15 @@ TEST(Schedule, GoesByTheStepsThatWereAppliedAndGoesOnAfterARestart) {
   LocalGroup group(1);
   group.run([&](Collective& collective) {
     see(*first.engine, collective, {seen_rows({4})});
-    first.engine->apply(1);
+    ASSERT_TRUE(first.engine->apply(1));
     see(*first.engine, collective, {seen_rows({4})});
     first.engine->discard();
     see(*first.engine, collective, {seen_rows({4})});
-    first.engine->apply(1);
+    ASSERT_TRUE(first.engine->apply(1));
     ASSERT_TRUE(save_state(*first.engine, directory.path(), Step{2}));
     ASSERT_TRUE(load_state(*second.engine, directory.path()));
     see(*second.engine, collective, {seen_rows({4})});
-    second.engine->apply(1);
+    ASSERT_TRUE(second.engine->apply(1));
   });
   EXPECT_EQ(asked, (std::vector<std::uint64_t>{0, 1, 2}));
   EXPECT_FLOAT_EQ(first.model->named_parameters()["weight"][0].item<float>(), 1) << "rate 0";

@@ -306,7 +306,7 @@ double loss_after_training(const TrainerConfig& config) {
       (*engine)->begin_step(collective);
       EXPECT_TRUE((*engine)->compute(model_clicks(64, i), true));
       EXPECT_TRUE((*engine)->finish_reduction());
-      (*engine)->apply(64);
+      EXPECT_TRUE((*engine)->apply(64));
     }
   });
   const auto partial = (*engine)->evaluate(model_clicks(500, 10000));
@@ -362,7 +362,7 @@ TEST(ModelsOfCategoriesAlone, TrainWithoutNumbers) {
         ASSERT_TRUE(sums) << sums.error().message;
         losses.push_back(sums->loss);
         ASSERT_TRUE((*engine)->finish_reduction());
-        (*engine)->apply(64);
+        ASSERT_TRUE((*engine)->apply(64));
       }
     });
     EXPECT_LT(losses.back(), losses.front()) << name;

@@ -23,7 +23,7 @@ using Ranks = std::vector<std::uint32_t>;
 void local_step(Engine& engine, Collective& members, const data::Examples& batch, double weight) {
   engine.begin_local_step(members);
   ASSERT_TRUE(engine.compute(batch, true));
-  engine.apply(weight);
+  ASSERT_TRUE(engine.apply(weight));
 }
 
 std::vector<float> mean_of(const std::vector<std::vector<float>>& all) {
@@ -118,7 +118,7 @@ std::vector<std::vector<Bits>> mixed_states(TrainerConfig config, const std::str
       if (step == 1) {
         engine->discard();
       } else {
-        engine->apply(2);
+        ASSERT_TRUE(engine->apply(2));
       }
     }
     ended[collective.rank()] = bits_of(*engine);

@@ -291,7 +291,7 @@ TEST_P(EveryModelAndRule, OnServersTrainsAsWithTheWholeTable) {
       const auto want = (*engine)->compute(batch, true);
       ASSERT_TRUE(want) << want.error().message;
       ASSERT_TRUE((*engine)->finish_reduction());
-      (*engine)->apply(want->weight);
+      ASSERT_TRUE((*engine)->apply(want->weight));
       const BatchSums got = server.train(*model, batch);
       EXPECT_NEAR(got.loss, want->loss, 1e-4);
       EXPECT_EQ(got.weight, want->weight);

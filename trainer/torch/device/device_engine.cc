@@ -90,14 +90,17 @@ class DeviceEngine final : public Engine {
   [[nodiscard]] wire::TableSums table_sums() const override { return reducer_.table_sums(); }
 
   // The device is not waited for: the next micro-batch comes after the update in its queue.
-  void apply(double weight) override {
-    timer_.begin();
-    buffers_.apply();
-    const double scheduled = training_.schedule ? training_.schedule(optimizer_->steps()) : 1;
-    optimizer_->set_rate(job_rate_ * scheduled);
-    optimizer_->step(values(), gradients(), 1 / weight);
-    timer_.end();
-    state_.differs();
+  [[nodiscard]] Status apply(double weight) override {
+    return or_thrown(ErrorKind::kInternal, "the model cannot be updated", [&]() -> Status {
+      timer_.begin();
+      buffers_.apply();
+      const double scheduled = training_.schedule ? training_.schedule(optimizer_->steps()) : 1;
+      optimizer_->set_rate(job_rate_ * scheduled);
+      optimizer_->step(values(), gradients(), 1 / weight);
+      timer_.end();
+      state_.differs();
+      return {};
+    });
   }
   void set_rate(double factor) override { job_rate_ = factor; }
   void discard() override {

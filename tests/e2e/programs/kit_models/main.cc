@@ -47,6 +47,14 @@ class Count final : public kit::Optimizer {
   std::vector<float> seen_;
 };
 
+class Jammed final : public kit::Optimizer {
+ public:
+  void update(std::span<float>, std::span<float>, std::size_t, float) override {
+    throw std::runtime_error("the gears jam");
+  }
+  std::vector<std::span<float>> state() override { return {}; }
+};
+
 // A model with the mistake that its name describes.
 class Wrong final : public kit::Model {
  public:
@@ -85,12 +93,16 @@ class Table final : public kit::Model {
 
 class Broken final : public kit::Reader {
  public:
-  explicit Broken(std::uint64_t records) : records_(records) {}
+  explicit Broken(std::uint64_t records, bool is_named = true)
+      : records_(records), is_named_(is_named) {}
   std::uint64_t records() const override { return records_; }
   kit::DataShape shape() const override {
     kit::DataShape shape;
     shape.columns = {{"labels", torch::kFloat32, {}}};
     return shape;
+  }
+  std::string fingerprint() const override {
+    return is_named_ ? "pages" : throw std::runtime_error("the title is torn off");
   }
   void read(std::span<const std::uint64_t> record_numbers, kit::Tensors&) override {
     throw std::runtime_error("no page " + std::to_string(record_numbers.front()));
@@ -98,6 +110,7 @@ class Broken final : public kit::Reader {
 
  private:
   std::uint64_t records_;
+  bool is_named_;
 };
 
 int main(int argc, char** argv) {
@@ -110,6 +123,11 @@ int main(int argc, char** argv) {
   });
   registry.optimizer(
       "count", [](const kit::Context&, std::size_t size) { return std::make_unique<Count>(size); });
+  registry.optimizer("jammed",
+                     [](const kit::Context&, std::size_t) { return std::make_unique<Jammed>(); });
+  registry.schedule("lost", [](const kit::Context&) -> kit::Schedule {
+    return [](std::uint64_t) -> double { throw std::runtime_error("no rate for today"); };
+  });
   registry.model("table", [](const kit::Context& context) {
     return std::make_shared<Table>(context.data.id_rows);
   });
@@ -118,6 +136,9 @@ int main(int argc, char** argv) {
   });
   registry.reader("broken", [](const kit::Context& context, bool) {
     return std::make_unique<Broken>(context.data.id_rows);
+  });
+  registry.reader("nameless", [](const kit::Context& context, bool) {
+    return std::make_unique<Broken>(context.data.id_rows, false);
   });
   registry.reader("one-more", [](const kit::Context& context, bool) {
     return std::make_unique<Broken>(context.data.id_rows + 1);

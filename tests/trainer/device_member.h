@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <span>
+#include <stdexcept>
 
 #include "trainer/collective/collective.h"
 #include "trainer/collective/device.h"
@@ -18,6 +19,7 @@ class DeviceMember final : public Collective, public DeviceCollective {
   std::size_t sums = 0;
   std::size_t unfinished = 0;
   std::size_t sent = 0, received = 0;  // bytes from device to device
+  bool fails = false;                  // at the end of the sums
 
   [[nodiscard]] std::uint32_t rank() const override { return host_.rank(); }
   [[nodiscard]] std::uint32_t size() const override { return host_.size(); }
@@ -61,6 +63,7 @@ class DeviceMember final : public Collective, public DeviceCollective {
     return host_.receive_left(std::span(static_cast<std::byte*>(bytes.data), bytes.size));
   }
   [[nodiscard]] Status finish() override {
+    if (fails) throw std::runtime_error("CUDA error: an illegal memory access was encountered");
     unfinished = 0;
     return {};
   }

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <functional>
 #include <mutex>
 
@@ -172,6 +173,76 @@ TEST(DeviceGroup, ACollectiveThatWorksInDeviceMemorySumsEachBucketThere) {
 
 // ----------------------------------------------------------------------- failures
 
+TEST(DeviceFailure, WhileAStepIsSummedIsAnErrorAlsoWhenTheStepIsGivenUp) {
+  LocalGroup group(2);
+  std::mutex mutex;
+  std::barrier both_failed(2);
+  group.run([&](Collective& host) {
+    std::unique_ptr<Engine> engine;
+    {
+      const std::lock_guard lock(mutex);
+      engine = device_engine(config_of("lr"), shape_for("lr"));
+    }
+    DeviceMember collective(host);
+    collective.fails = true;
+    engine->begin_step(collective);
+    ASSERT_TRUE(engine->compute(records_for("lr", 4, 1), true));
+    for (const bool given_up : {false, true}) {
+      if (given_up) {
+        both_failed.arrive_and_wait();
+        collective.abort();
+      }
+      const Status summed = engine->finish_reduction();
+      ASSERT_FALSE(summed);
+      EXPECT_EQ(summed.error().kind, ErrorKind::kInternal);
+      EXPECT_THAT(summed.error().message, HasSubstr("cannot be summed: CUDA error: an illegal"));
+    }
+  });
+}
+
+// A buffer that forward replaces by one of another size: what touches it throws.
+class Swelling final : public kit::Model {
+ public:
+  Swelling() {
+    weight_ = register_parameter("weight", torch::ones({3}));
+    seen_ = register_buffer("seen", torch::zeros({2}));
+  }
+  torch::Tensor forward(const kit::Batch& batch) override {
+    seen_.set_data(torch::zeros({5}, seen_.options()));
+    return batch.dense.matmul(weight_);
+  }
+
+ private:
+  torch::Tensor weight_, seen_;
+};
+
+data::DataShape numbers() {
+  data::DataShape shape;
+  shape.dense_width = 3;
+  shape.classes = 2;
+  return shape;
+}
+data::Examples number_records(std::size_t count, unsigned seed) {
+  data::Examples all = clicks(count, seed);
+  all.ids.clear();
+  return all;
+}
+
+TEST(DeviceFailure, WhileAStepIsDiscardedIsToldByTheNextOne) {
+  const auto engine = device_engine(config_of("lr"), numbers(), std::make_shared<Swelling>());
+  LocalGroup group(1);
+  const auto alone = group.member(0);
+  engine->begin_step(*alone);
+  ASSERT_TRUE(engine->compute(number_records(4, 1), true));
+  EXPECT_FALSE(engine->finish_reduction());
+  engine->discard();
+  engine->begin_step(*alone);
+  const auto next = engine->compute(number_records(4, 1), true);
+  ASSERT_FALSE(next);
+  EXPECT_THAT(next.error().message, HasSubstr("a step cannot be discarded: "));
+  EXPECT_FALSE(engine->finish_reduction());
+}
+
 TEST(DeviceFailure, InTheUpdateIsAnError) {
   Training training = training_of(make_model(config_of("lr"), shape_for("lr")).value());
   training.schedule = [](std::uint64_t) -> double { throw std::runtime_error("no rate"); };
@@ -264,18 +335,6 @@ class Hungry final : public kit::Model {
   torch::nn::Linear first_ = nullptr, second_ = nullptr;
   torch::nn::BatchNorm1d norm_ = nullptr;
 };
-
-data::DataShape numbers() {
-  data::DataShape shape;
-  shape.dense_width = 3;
-  shape.classes = 2;
-  return shape;
-}
-data::Examples number_records(std::size_t count, unsigned seed) {
-  data::Examples all = clicks(count, seed);
-  all.ids.clear();
-  return all;
-}
 
 class OutOfMemory : public ::testing::TestWithParam<Fails> {};
 INSTANTIATE_TEST_SUITE_P(Where, OutOfMemory,

@@ -59,6 +59,7 @@ class DeviceEngine final : public Engine {
   }
 
   [[nodiscard]] Result<BatchSums> compute(const data::Examples& examples, bool last) override {
+    ANTDT_RETURN_IF_ERROR(discarded_);
     const Batch batch = tensors_over(examples, shape_);
     BatchSums sums;
     sums.device_time = Duration{};
@@ -77,14 +78,22 @@ class DeviceEngine final : public Engine {
     return sums;
   }
 
+  // Also called for a step that was given up because the device has failed: then every call of it
+  // throws. The reducer's thread is waited for in any case, because it uses the collective.
   [[nodiscard]] Status finish_reduction() override {
-    unscale();
-    if (const Status summed = reducer_.finish(); !summed) {
-      reduction_.order();
-      return summed;
-    }
-    ANTDT_RETURN_IF_ERROR(reduction_.settle());
-    return buffers_.reduce(*collective_, weight_);
+    const std::string what = "the gradient cannot be summed";
+    const Status unscaled = or_thrown(ErrorKind::kInternal, what, [&] { return unscale(); });
+    const Status summed = reducer_.finish();
+    ANTDT_RETURN_IF_ERROR(discarded_);
+    ANTDT_RETURN_IF_ERROR(unscaled);
+    return or_thrown(ErrorKind::kInternal, what, [&]() -> Status {
+      if (!summed) {
+        reduction_.order();
+        return summed;
+      }
+      ANTDT_RETURN_IF_ERROR(reduction_.settle());
+      return buffers_.reduce(*collective_, weight_);
+    });
   }
 
   [[nodiscard]] wire::TableSums table_sums() const override { return reducer_.table_sums(); }
@@ -103,10 +112,14 @@ class DeviceEngine final : public Engine {
     });
   }
   void set_rate(double factor) override { job_rate_ = factor; }
+  // What fails here is told by the next call that can tell it.
   void discard() override {
-    const torch::NoGradGuard no_grad;
-    gradients().zero_();
-    buffers_.restore();
+    discarded_ = or_thrown(ErrorKind::kInternal, "a step cannot be discarded", [&]() -> Status {
+      const torch::NoGradGuard no_grad;
+      gradients().zero_();
+      buffers_.restore();
+      return {};
+    });
   }
 
   [[nodiscard]] std::uint32_t max_micro_batch() const override {
@@ -287,8 +300,9 @@ class DeviceEngine final : public Engine {
   }
 
   // Divides the sum by the factor of the loss, before other members see it.
-  void unscale() {
+  [[nodiscard]] Status unscale() {
     if (std::exchange(scaled_, false)) gradients().mul_(1 / scale_.value());
+    return {};
   }
 
   [[nodiscard]] Status mend(const MemoryShortage& shortage, bool may_fail) {
@@ -341,6 +355,7 @@ class DeviceEngine final : public Engine {
   double job_rate_ = 1;               // factor of the learning rate, as the job decided
   bool is_clear_ = true;              // the gradient is zero
   bool scaled_ = false;               // it has the factor of the loss
+  Status discarded_;                  // whether the last step that was discarded could be
 };
 
 }  // namespace

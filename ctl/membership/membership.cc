@@ -81,6 +81,11 @@ std::vector<Member> Membership::missing() const {
   return missing;
 }
 
+bool Membership::awaits(Member member) const {
+  if (!gathering() || !expected_.contains(member) || joined_.contains(member)) return false;
+  return base_members_.contains(member) || !some_of_base_expected();
+}
+
 std::string Membership::waiting_for() const {
   switch (state_) {
     case State::kGathering:

@@ -99,6 +99,8 @@ class Membership {
   // The members that are waited for, and for what ("to join", …), for people.
   [[nodiscard]] std::vector<Member> missing() const;
   [[nodiscard]] std::string waiting_for() const;
+  // Whether it is one of those that are to join first.
+  [[nodiscard]] bool awaits(Member member) const;
 
  private:
   void on(const MembersExpected& e, Effects& out);

@@ -86,8 +86,8 @@ struct TrainingBegun {
   Lineage lineage;
   std::string restore;  // a directory, as the members see it
 };
-// A member reads the checkpoint or receives the state, and more bytes have arrived. The patience
-// with every member begins anew.
+// A member reads the checkpoint or receives the state, or one that is to join opens its data, and
+// more bytes have arrived. The patience with every member begins anew.
 struct StateMoved {};
 struct TimePassed {};
 using Input = std::variant<MembersExpected, MemberJoined, AddressArrived, ReadyArrived, MemberGone,

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace antdt::ctl {
 namespace {
 
@@ -16,13 +18,19 @@ double in_units(std::uint64_t bytes, double unit) { return static_cast<double>(b
 
 // "3.1 of 12.4 GB"
 std::string bytes_text(const IoProgress& io) {
-  const bool large = io.total_bytes >= 1'000'000'000;
+  const bool large = std::max(io.done_bytes, io.total_bytes) >= 1'000'000'000;
   const double unit = large ? 1e9 : 1e6;
+  const std::string_view name = large ? "GB" : "MB";
+  if (io.total_bytes == 0) return fmt::format("{:.1f} {}", in_units(io.done_bytes, unit), name);
   return fmt::format("{:.1f} of {:.1f} {}", in_units(io.done_bytes, unit),
-                     in_units(io.total_bytes, unit), large ? "GB" : "MB");
+                     in_units(io.total_bytes, unit), name);
 }
 
 }  // namespace
+
+bool opens_data(std::string_view what) {
+  return what == kIndexesData || what == kChecksIndex || what == kWaitsForIndex;
+}
 
 std::string io_text(const IoProgress& io) {
   if (io.what.empty()) return "";
@@ -53,6 +61,7 @@ IoMoved IoWatch::heard(Member member, const wire::Report& report, MonoTime now) 
     at.io.bytes_per_second = in_units(at.io.done_bytes - at.before.bytes, seconds);
   }
   if (!moved) return IoMoved::kNothing;
+  if (opens_data(at.io.what)) return IoMoved::kOpened;
   return holds_others_up(at.io) ? IoMoved::kHeldUpFor : IoMoved::kWritten;
 }
 
@@ -72,6 +81,11 @@ bool IoWatch::holds_up(Member member) const {
 
 bool IoWatch::reads(Member member) const { return of(member).what == kReadsCheckpoint; }
 
+bool IoWatch::indexes(Member member) const {
+  const std::string what = of(member).what;
+  return what == kIndexesData || what == kChecksIndex;
+}
+
 bool IoWatch::some_move(MonoTime now) const {
   for (const auto& [member, at] : at_) {
     if (holds_others_up(at.io) && now - at.moved < patience_) return true;
@@ -80,14 +94,17 @@ bool IoWatch::some_move(MonoTime now) const {
 }
 
 std::string IoWatch::still_text(const At& at) const {
+  const bool on_disk = at.io.what == kReadsCheckpoint || opens_data(at.io.what);
   return fmt::format("{} {} stands still at {} for {:.0f} s{}", at.io.what, at.io.path,
                      bytes_text(at.io), to_seconds(patience_),
-                     at.io.what == kReadsCheckpoint ? ": look at the disk there" : "");
+                     on_disk ? ": look at the disk there" : "");
 }
 
 std::string IoWatch::stands_still(Member member, MonoTime now) const {
   const auto found = at_.find(member);
-  if (found == at_.end() || !holds_others_up(found->second.io)) return "";
+  if (found == at_.end()) return "";
+  const IoProgress& io = found->second.io;
+  if (!holds_others_up(io) && !opens_data(io.what)) return "";
   return now - found->second.moved < patience_ ? "" : still_text(found->second);
 }
 

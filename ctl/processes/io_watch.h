@@ -4,7 +4,8 @@
 // Progress is measured in bytes: a worker that reads a checkpoint from a slow disk is waited for as
 // long as bytes arrive, and a worker that makes no progress is named with what it was doing.
 // Reading and receiving hold up the other workers, which can only wait. Writing happens beside the
-// steps and does not excuse a worker that stops making steps.
+// steps and does not excuse a worker that stops making steps. A worker opens its data before it
+// joins: whoever waits for it to join is patient as long as bytes arrive, and nobody else is.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +22,17 @@ inline constexpr std::string_view kReadsCheckpoint = "reading the checkpoint";
 inline constexpr std::string_view kWritesCheckpoint = "writing the checkpoint";
 inline constexpr std::string_view kReceivesState = "receiving the state";
 inline constexpr std::string_view kComparesState = "comparing the state";
+inline constexpr std::string_view kIndexesData = "indexing the data";
+inline constexpr std::string_view kChecksIndex = "checking the index of the data";
+inline constexpr std::string_view kWaitsForIndex = "waiting for another process to index the data";
 
 // The progress of one process, for people and for JSON.
 struct IoProgress {
   std::string what;  // what it reads, writes or receives; empty: nothing
   std::string path;
   std::uint64_t done_bytes = 0;
-  std::uint64_t total_bytes = 0;
-  double bytes_per_second = 0;  // mean of the last seconds
+  std::uint64_t total_bytes = 0;  // 0: not known
+  double bytes_per_second = 0;    // mean of the last seconds
   bool operator==(const IoProgress&) const = default;
 };
 // "writing the checkpoint: 3.1 of 12.4 GB, 96 MB/s"
@@ -39,7 +43,10 @@ enum class IoMoved {
   kNothing,
   kWritten,    // bytes of a checkpoint that is written beside the steps
   kHeldUpFor,  // bytes that others wait for: it reads, receives or compares
+  kOpened,     // bytes of the data that it opens before it joins
 };
+// Whether a phrase says that a worker opens its data.
+[[nodiscard]] bool opens_data(std::string_view what);
 
 class IoWatch {
  public:
@@ -55,11 +62,14 @@ class IoWatch {
   // Whether it holds others up, and with what; compare with kReadsCheckpoint.
   [[nodiscard]] bool holds_up(Member member) const;
   [[nodiscard]] bool reads(Member member) const;
+  // Whether it indexes its data, or checks their index; not if it waits for another that does.
+  [[nodiscard]] bool indexes(Member member) const;
   // Whether some process holds the others up and makes progress.
   [[nodiscard]] bool some_move(MonoTime now) const;
-  // If the process holds others up and has made no progress for as long as it is waited for: the
-  // end of the sentence "it is ended: …". Otherwise empty.
+  // If the process holds others up, or opens its data, and has made no progress for as long as it
+  // is waited for: the end of the sentence "it is ended: …". Otherwise empty.
   [[nodiscard]] std::string stands_still(Member member, MonoTime now) const;
+  // Of those that hold others up in their steps.
   [[nodiscard]] std::map<Member, std::string> all_that_stand_still(MonoTime now) const;
 
  private:

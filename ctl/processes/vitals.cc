@@ -47,10 +47,15 @@ void Vitals::excuse(const std::vector<Member>& members, MonoTime now) {
 IoMoved Vitals::heard(Member member, const wire::Report& report, MonoTime now) {
   heard(member, report.step, report.activity, now);
   const auto found = signs_.find(member);
-  if (found == signs_.end()) return IoMoved::kNothing;
-  Signs& signs = found->second;
-  if (signs.account != report.account) signs.moved = now;
-  signs.account = report.account;
+  if (found == signs_.end() && !opens_data(report.io)) {
+    io_.forget(member);
+    return IoMoved::kNothing;
+  }
+  if (found != signs_.end()) {
+    Signs& signs = found->second;
+    if (signs.account != report.account) signs.moved = now;
+    signs.account = report.account;
+  }
   return io_.heard(member, report, now);
 }
 

@@ -41,7 +41,8 @@ class Vitals {
   void expect_steps(const std::vector<Member>& group, MonoTime now);
   // Something was heard of a member; a report names its step and activity.
   void heard(Member member, Step step, const std::string& activity, MonoTime now);
-  // Evaluates a report, with what the member reads, receives or writes: which bytes have moved.
+  // Evaluates a report, with what the member reads, receives or writes: which bytes have moved. Of
+  // a process that is not watched, because it has not joined, only how it opens its data counts.
   IoMoved heard(Member member, const wire::Report& report, MonoTime now);
   [[nodiscard]] const IoWatch& io() const { return io_; }
 

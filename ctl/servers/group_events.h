@@ -68,8 +68,8 @@ struct TermsSet {
   std::optional<std::uint32_t> backups;  // how many pushes a step need not wait for
   std::optional<double> rate = {};       // updates use this factor of the job's learning rate
 };
-// A server that reads its slices has read more of them. The patience with every process begins
-// anew.
+// A server that reads its slices, or a worker that opens its data before it joins, has read more of
+// them. The patience with every process begins anew.
 struct RestoreAdvanced {};
 struct TimePassed {};
 

@@ -417,6 +417,12 @@ std::vector<Member> ServerGroup::missing() const {
   return missing;
 }
 
+bool ServerGroup::awaits(Member member) const {
+  if (state_ != State::kGathering) return false;
+  const std::vector<Member> members = missing();
+  return std::ranges::find(members, member) != members.end();
+}
+
 std::string ServerGroup::waiting_for() const {
   const std::vector<Member> members = missing();
   const bool nobody_waits = state_ == State::kServing && workers_.leaving().empty();

@@ -92,6 +92,9 @@ class ServerGroup {
   [[nodiscard]] std::uint32_t backups() const { return backups_.value_or(config_.backups); }
   // For people: which processes are waited for, and for what; empty: none.
   [[nodiscard]] std::string waiting_for() const;
+  [[nodiscard]] std::vector<Member> missing() const;
+  // Whether it is one of those that are to join first.
+  [[nodiscard]] bool awaits(Member member) const;
 
  private:
   void on(const ProcessesExpected& e, Effects& out);
@@ -122,7 +125,6 @@ class ServerGroup {
   void say_cut(Effects& out);
   void give_up_cut(const std::string& why, Effects& out);
   void say_rosters(Effects& out);
-  [[nodiscard]] std::vector<Member> missing() const;
   void check_invariants() const;
 
   ServerGroupConfig config_;

@@ -62,7 +62,10 @@ class Group {
   virtual void stepped(Work& work) = 0;
   // Nobody makes steps, and no single process is found to be the cause.
   virtual void stuck(const std::string& why, Work& work) = 0;
-  // Some process reads or receives training state, and more bytes have arrived.
+  // Whether nothing is formed before this process has joined.
+  [[nodiscard]] virtual bool awaits(Member member) const = 0;
+  // Some process that is waited for reads its data or a checkpoint, or receives training state, and
+  // more bytes have arrived.
   virtual void state_moves(Work& work) = 0;
   // The phase has fewer records to train than its members were told.
   virtual void records_skipped(Work& work) = 0;

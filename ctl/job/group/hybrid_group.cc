@@ -67,6 +67,10 @@ void HybridGroup::tick(Work& work) {
   ring_.tick(work);
 }
 
+bool HybridGroup::awaits(Member member) const {
+  return parts_.servers.awaits(member) || ring_.awaits(member);
+}
+
 void HybridGroup::state_moves(Work& work) {
   work.then(servers::RestoreAdvanced{});
   ring_.state_moves(work);
@@ -149,7 +153,7 @@ void HybridGroup::carry_out(const servers::Effect& effect, Work& work) {
                  },
                  [&](const servers::RepeatDissolve&) {},  // Membership repeats its Abort
                  [&](const servers::EndSilentMember& e) {
-                   work.then(lifecycle::WorkerHung{e.member, e.what});
+                   parts_.members.end_silent(e.member, e.what, parts_.servers.missing(), work);
                  },
                  [&](const servers::ChooseRestore& e) {
                    if (!parts_.lifecycle.outcome()) work.say(FindCheckpoint{e.unread});

@@ -38,6 +38,7 @@ class HybridGroup final : public Group {
   void tick(Work& work) override;
   void stepped(Work& work) override { ring_.stepped(work); }
   void stuck(const std::string& why, Work& work) override { ring_.stuck(why, work); }
+  [[nodiscard]] bool awaits(Member member) const override;
   void state_moves(Work& work) override;
   void records_skipped(Work& work) override { ring_.records_skipped(work); }
   void order_checkpoint(const lifecycle::OrderCheckpoint& order, Work& work) override;

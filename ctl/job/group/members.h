@@ -41,6 +41,11 @@ class Members {
   // What is left to the domains of these members; between two training phases, all that is pinned
   // to them.
   [[nodiscard]] DomainRests rests_of(const std::vector<Member>& group) const;
+  // Ends a process that the group has waited for in vain, because of `what`. If another one of the
+  // `missing` reads a checkpoint or indexes the data, this one may only wait for that, which is
+  // ended in its place when it stands still.
+  void end_silent(Member silent, const std::string& what, const std::vector<Member>& missing,
+                  Work& work) const;
 
  private:
   Parts& parts_;

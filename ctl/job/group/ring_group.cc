@@ -82,6 +82,8 @@ void RingGroup::stuck(const std::string& why, Work& work) {
   work.then(membership::CollectiveStuck{why});
 }
 
+bool RingGroup::awaits(Member member) const { return parts_.membership.awaits(member); }
+
 void RingGroup::state_moves(Work& work) { work.then(membership::StateMoved{}); }
 
 // The members count the phase's records, so the members of the next generation are told the new
@@ -140,13 +142,8 @@ void RingGroup::stepped(Work& work) {
   work.then(lifecycle::GenerationEnded{});
 }
 
-// The member reads the checkpoint, and the others can only wait for it.
 void RingGroup::on(const membership::EndUnresponsive& silent, Work& work) {
-  const IoWatch& io = parts_.vitals.io();
-  const auto reads = [&](Member m) { return io.reads(m); };
-  if (!reads(silent.member) && std::ranges::any_of(parts_.membership.missing(), reads)) return;
-  const std::string still = io.stands_still(silent.member, work.now);
-  work.then(lifecycle::WorkerHung{silent.member, still.empty() ? silent.what : still});
+  parts_.members.end_silent(silent.member, silent.what, parts_.membership.missing(), work);
 }
 
 void RingGroup::on(const membership::SettleGeneration& settled, Work& work) {

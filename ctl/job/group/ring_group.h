@@ -30,6 +30,7 @@ class RingGroup final : public Group {
   void tick(Work& work) override;
   void stepped(Work& work) override;
   void stuck(const std::string& why, Work& work) override;
+  [[nodiscard]] bool awaits(Member member) const override;
   void state_moves(Work& work) override;
   void records_skipped(Work& work) override;
   void order_checkpoint(const lifecycle::OrderCheckpoint& order, Work& work) override;

@@ -83,6 +83,8 @@ void ServersGroup::stuck(const std::string& why, Work& work) {
   }
 }
 
+bool ServersGroup::awaits(Member member) const { return parts_.servers.awaits(member); }
+
 void ServersGroup::state_moves(Work& work) { work.then(servers::RestoreAdvanced{}); }
 
 void ServersGroup::order_checkpoint(const lifecycle::OrderCheckpoint& order, Work& work) {
@@ -113,7 +115,7 @@ void ServersGroup::carry_out(const servers::Effect& effect, Work& work) {
                    }
                  },
                  [&](const servers::EndSilentMember& e) {
-                   work.then(lifecycle::WorkerHung{e.member, e.what});
+                   parts_.members.end_silent(e.member, e.what, parts_.servers.missing(), work);
                  },
                  [&](const servers::SendRosters& e) {
                    for (const Member worker : e.workers) work.send(worker, generation(), roster());

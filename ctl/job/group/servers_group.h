@@ -34,6 +34,7 @@ class ServersGroup final : public Group {
   void tick(Work& work) override;
   void stepped(Work& work) override;
   void stuck(const std::string& why, Work& work) override;
+  [[nodiscard]] bool awaits(Member member) const override;
   void state_moves(Work& work) override;
   void records_skipped(Work& /*work*/) override {}  // workers of servers do not count records
   void order_checkpoint(const lifecycle::OrderCheckpoint& order, Work& work) override;

@@ -193,6 +193,10 @@ void Messages::hear(const WorkerSaid& e, const wire::Metrics& said, Work& work) 
     case IoMoved::kHeldUpFor:
       parts_.group.state_moves(work);
       break;
+    // Those that are waited for with it may share its disk, or wait for the index that it makes.
+    case IoMoved::kOpened:
+      if (parts_.group.awaits(e.member)) parts_.group.state_moves(work);
+      break;
   }
   if (parts_.devices.ran_out(e.member, said.sum.max_micro_batch)) {
     work.note("memory", fmt::format("{} ran out of its device's memory: from now on it computes at "

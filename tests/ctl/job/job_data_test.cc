@@ -7,6 +7,7 @@
 namespace antdt::ctl {
 namespace {
 
+using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -85,6 +86,71 @@ TEST_P(JobDataTest, AWorkerWithTheDataOfTheRunIsLetIn) {
   EXPECT_GT(begun, 0U);
   EXPECT_FALSE(machine->lifecycle().outcome());
 }
+
+// A second in which w0 indexes and w1 waits for its index.
+class JobIndexingTest : public JobDataTest {
+ protected:
+  void begin_without_workers() {
+    std::vector<Member> all = {w(0), w(1)};
+    if (uses_servers()) all.insert(all.end(), {s(0), s(1)});
+    begin(expecting(), all);
+    if (uses_servers()) {
+      for (const Member m : {s(0), s(1)}) joins(m);
+    }
+  }
+  static wire::Report opens(std::string_view what, std::uint64_t done) {
+    wire::Report report;
+    report.activity = "startup";
+    report.io = what;
+    report.io_path = "/d/train.tsv";
+    report.io_done_bytes = done;
+    report.io_total_bytes = 100'000'000;
+    return report;
+  }
+  job::Effects second(std::uint64_t indexed, std::uint64_t seen) {
+    clock.advance(seconds(1));
+    says(w(0), wire::Metrics{opens(kIndexesData, indexed), 1000});
+    says(w(1), wire::Metrics{opens(kWaitsForIndex, seen), 1000});
+    if (uses_servers()) {
+      for (const Member m : {s(0), s(1)}) says(m, wire::Metrics{{}, 1000});
+    }
+    return feed(job::TimePassed{});
+  }
+  // Who is ended, with the cause, within ten minutes of standing still.
+  std::vector<std::string> ended_if_nothing_moves() {
+    std::vector<std::string> ended;
+    for (int s = 0; s < 600 && ended.empty(); ++s) {
+      for (const auto& note : all<job::PublishNote>(second(31'000'000, 5))) {
+        if (note.text.find("is ended") != std::string::npos) ended.push_back(note.text);
+      }
+    }
+    return ended;
+  }
+};
+
+TEST_P(JobIndexingTest, WorkersThatIndexAreWaitedForAsLongAsBytesMove) {
+  begin_without_workers();
+  for (std::uint64_t s = 1; s <= 1000; ++s) {
+    ASSERT_TRUE(all<lifecycle::StopWorker>(second(s * 100'000, 0)).empty()) << s;
+  }
+  EXPECT_EQ(io_text(machine->report().workers.at(0).io),
+            "indexing the data: 100.0 of 100.0 MB, 0.1 MB/s");
+  joins_with(w(0), data());
+  joins_with(w(1), data());
+  EXPECT_GT(begun, 0U);
+}
+
+TEST_P(JobIndexingTest, OneThatStandsStillIsEndedAndTheOneThatWaitsForItsIndexIsNot) {
+  begin_without_workers();
+  EXPECT_THAT(ended_if_nothing_moves(),
+              testing::ElementsAre(HasSubstr("w0 on a is ended: indexing the data /d/train.tsv "
+                                             "stands still at 31.0 of 100.0 MB for 120 s: look at "
+                                             "the disk there")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Syncs, JobIndexingTest,
+                         testing::Values(SyncStrategy::kAllReduce, SyncStrategy::kPsBsp,
+                                         SyncStrategy::kPsAsp, SyncStrategy::kHybrid));
 
 TEST_P(JobDataTest, OneHostsFileThatDiffersEndsTheJobBeforeAnythingIsTrained) {
   begin_with(data(), with_other_training_file());

@@ -191,6 +191,30 @@ TEST_F(VitalsTest, AWriteThatStandsStillDoesNotHarmWorkersThatMakeSteps) {
   }
 }
 
+TEST_F(VitalsTest, ANewcomerThatOpensItsDataDoesNotExcuseAHangOfTheGroup) {
+  train();
+  for (std::uint64_t second = 0; second < 31; ++second) {
+    report(seconds(1), 7, "collective_wait", {w(0), w(2)});
+    vitals.heard(w(1), Step{7}, "data", clock.now());
+    EXPECT_EQ(vitals.heard(w(3), doing(kIndexesData, second, "startup"), clock.now()),
+              IoMoved::kOpened);
+  }
+  EXPECT_EQ(io_text(vitals.io().of(w(3))), "indexing the data: 0.0 of 12.4 GB, 0.0 MB/s");
+  const auto found = vitals.check(clock.now());
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(std::get<HungMember>(found[0]).member, w(1));
+}
+
+TEST_F(VitalsTest, WhatIsSaidOfAnIndexIsForgottenWhenItIsOpen) {
+  vitals.heard(w(3), doing(kChecksIndex, 5, "startup"), clock.now());
+  EXPECT_TRUE(vitals.io().indexes(w(3)));
+  vitals.heard(w(3), wire::Report{}, clock.now());
+  EXPECT_FALSE(vitals.io().indexes(w(3)));
+  EXPECT_EQ(vitals.heard(w(3), doing(kReadsCheckpoint, 5, "startup"), clock.now()),
+            IoMoved::kNothing)
+      << "it has not joined";
+}
+
 TEST_F(VitalsTest, AHostThatDoesNotAnswerIsNotADiskThatStandsStill) {
   train();
   vitals.heard(w(1), doing(kReadsCheckpoint, 5, "reconfigure"), clock.now());
@@ -208,6 +232,10 @@ TEST_F(VitalsTest, SaysHowFarACheckpointIsAndHowFast) {
   EXPECT_EQ(io_text(vitals.io().of(w(0))), "writing the checkpoint: 1.2 of 12.4 GB, 96.0 MB/s");
   vitals.heard(w(0), wire::Report{}, clock.now());
   EXPECT_EQ(io_text(vitals.io().of(w(0))), "");
+  wire::Report unknown = doing(kWaitsForIndex, 2'500'000, "startup");
+  unknown.io_total_bytes = 0;
+  vitals.heard(w(0), unknown, clock.now());
+  EXPECT_EQ(io_text(vitals.io().of(w(0))), "waiting for another process to index the data: 2.5 MB");
 }
 
 }  // namespace

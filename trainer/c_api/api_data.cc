@@ -40,7 +40,8 @@ Result<std::unique_ptr<antdt_data>> open_lines(const antdt_data_options& options
   if (!told) {
     ANTDT_TRY(cache, data::default_cache_dir());
   }
-  ANTDT_TRY(data::Index index, data::ensure_index(config, cache, nullptr));
+  data::Opening opening;
+  ANTDT_TRY(data::Index index, data::ensure_index(config, cache, nullptr, opening));
   ANTDT_TRY(data::LineFiles lines, data::LineFiles::open(std::move(index)));
   return std::make_unique<antdt_data>(std::move(lines));
 }

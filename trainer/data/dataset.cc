@@ -57,7 +57,8 @@ struct Indexes {
 
 // `pins`: the training data may be elsewhere in part, so each split stands by itself.
 Result<Indexes> open_indexes(const std::string& config_json, const DataConfig& config, Split split,
-                             const std::string& cache_dir, const PinnedData& pins) {
+                             const std::string& cache_dir, const PinnedData& pins,
+                             Opening& opening) {
   Indexes indexes;
   if (!has_files(config)) return indexes;
   std::string directory = cache_dir;
@@ -73,20 +74,20 @@ Result<Indexes> open_indexes(const std::string& config_json, const DataConfig& c
   if (split == Split::kEval && pins.empty()) {
     ANTDT_TRY(const DataConfig train, parse_data_config(config_json, Split::kTrain));
     if (has_files(train)) {
-      ANTDT_TRY(indexes.train, ensure_index(train, directory, nullptr));
+      ANTDT_TRY(indexes.train, ensure_index(train, directory, nullptr, opening));
     }
   }
   ANTDT_TRY(indexes.own,
-            ensure_index(config, directory, indexes.train ? &*indexes.train : nullptr));
+            ensure_index(config, directory, indexes.train ? &*indexes.train : nullptr, opening));
   return indexes;
 }
 
 // A reader over the files that `config` names.
 Result<std::unique_ptr<RecordReader>> open_own(const std::string& config_json,
                                                const DataConfig& config, Split split,
-                                               const std::string& cache_dir,
-                                               const PinnedData& pins) {
-  ANTDT_TRY(Indexes indexes, open_indexes(config_json, config, split, cache_dir, pins));
+                                               const std::string& cache_dir, const PinnedData& pins,
+                                               Opening& opening) {
+  ANTDT_TRY(Indexes indexes, open_indexes(config_json, config, split, cache_dir, pins, opening));
   if (!indexes.own) return std::make_unique<NumbersReader>(0);
   const IndexMeta& learnt = (indexes.train ? *indexes.train : *indexes.own).meta();
   const std::uint32_t classes = pins.empty() ? learnt.classes : pins.classes;
@@ -140,6 +141,12 @@ Result<std::string> default_cache_dir() {
 
 Result<DataSummary> build_index(const std::string& config_json, Split split,
                                 const std::string& cache_dir, const std::string& domain) {
+  Opening opening;
+  return build_index(config_json, split, opening, cache_dir, domain);
+}
+
+Result<DataSummary> build_index(const std::string& config_json, Split split, Opening& opening,
+                                const std::string& cache_dir, const std::string& domain) {
   ANTDT_TRY(DataConfig config, parse_data_config(config_json, split));
   ANTDT_TRY(const PinnedData pins, parse_pinned_data(config_json));
   DataSummary summary;
@@ -150,7 +157,8 @@ Result<DataSummary> build_index(const std::string& config_json, Split split,
     return summary;
   }
   if (pins.has(name_of(split))) keep_files_of(domain, name_of(split), pins, config);
-  ANTDT_TRY(const Indexes indexes, open_indexes(config_json, config, split, cache_dir, pins));
+  ANTDT_TRY(const Indexes indexes,
+            open_indexes(config_json, config, split, cache_dir, pins, opening));
   if (!indexes.own) return summary;
   const IndexMeta& meta = indexes.own->meta();
   summary.records = meta.records;
@@ -185,6 +193,13 @@ wire::DataIdentity identity_of(const DataSummary& train, const DataSummary& eval
 Result<std::unique_ptr<RecordReader>> open_reader(const std::string& config_json, Split split,
                                                   const std::string& cache_dir,
                                                   const std::string& domain) {
+  Opening opening;
+  return open_reader(config_json, split, opening, cache_dir, domain);
+}
+
+Result<std::unique_ptr<RecordReader>> open_reader(const std::string& config_json, Split split,
+                                                  Opening& opening, const std::string& cache_dir,
+                                                  const std::string& domain) {
   ANTDT_TRY(DataConfig config, parse_data_config(config_json, split));
   ANTDT_TRY(const PinnedData pins, parse_pinned_data(config_json));
   if (config.format == "index") {
@@ -193,9 +208,11 @@ Result<std::unique_ptr<RecordReader>> open_reader(const std::string& config_json
     return std::make_unique<PinnedReader>(std::move(numbers), pins, name_of(split), domain,
                                           PinnedReader::Numbers::kOfAll);
   }
-  if (!pins.has(name_of(split))) return open_own(config_json, config, split, cache_dir, pins);
+  if (!pins.has(name_of(split))) {
+    return open_own(config_json, config, split, cache_dir, pins, opening);
+  }
   keep_files_of(domain, name_of(split), pins, config);
-  ANTDT_TRY(auto own, open_own(config_json, config, split, cache_dir, pins));
+  ANTDT_TRY(auto own, open_own(config_json, config, split, cache_dir, pins, opening));
   return std::make_unique<PinnedReader>(std::move(own), pins, name_of(split), domain,
                                         PinnedReader::Numbers::kOfDomain);
 }

@@ -66,6 +66,7 @@ class RecordReader {
 };
 
 enum class Split { kTrain, kEval };
+class Opening;  // index/opening.h
 
 struct DataSummary {
   std::uint64_t records = 0;
@@ -92,6 +93,10 @@ struct DataSummary {
 [[nodiscard]] Result<DataSummary> build_index(const std::string& config_json, Split split,
                                               const std::string& cache_dir = "",
                                               const std::string& domain = "");
+// The same, for a process that tells how far it is, or opens the same data several times.
+[[nodiscard]] Result<DataSummary> build_index(const std::string& config_json, Split split,
+                                              Opening& opening, const std::string& cache_dir = "",
+                                              const std::string& domain = "");
 // Both splits as one identity, which the launcher writes to RUN/data.json and a worker sends when
 // it joins.
 [[nodiscard]] wire::DataIdentity identity_of(const DataSummary& train, const DataSummary& eval);
@@ -100,6 +105,10 @@ struct DataSummary {
 // that they have among the records of all domains, and those of others cannot be read.
 [[nodiscard]] Result<std::unique_ptr<RecordReader>> open_reader(const std::string& config_json,
                                                                 Split split,
+                                                                const std::string& cache_dir = "",
+                                                                const std::string& domain = "");
+[[nodiscard]] Result<std::unique_ptr<RecordReader>> open_reader(const std::string& config_json,
+                                                                Split split, Opening& opening,
                                                                 const std::string& cache_dir = "",
                                                                 const std::string& domain = "");
 

@@ -12,6 +12,7 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "trainer/data/dataset.h"
+#include "trainer/data/index/opening.h"
 #include "trainer/emulated/pace.h"
 #include "trainer/loop/engine.h"
 #include "trainer/loop/ps_model.h"
@@ -46,6 +47,9 @@ class Parts {
 
   // Of pinned data only what is pinned to this domain can be read.
   void in_domain(std::string domain) { domain_ = std::move(domain); }
+  // Called with how far the opening of data is, which may take long, and with nothing when it is
+  // over.
+  void tell_of_data(data::Opening::Tell tell) { opening_ = data::Opening(std::move(tell)); }
   [[nodiscard]] const TrainerConfig& config() const { return config_; }
   [[nodiscard]] Result<Split> open(data::Split which);
 
@@ -63,6 +67,7 @@ class Parts {
   [[nodiscard]] virtual Status options_read() const { return {}; }
 
  private:
+  [[nodiscard]] Result<Split> opened(data::Split which);
   // `trainer.reader`, which is not empty. Completes the summary of the data.
   [[nodiscard]] virtual Result<std::unique_ptr<data::RecordReader>> own_reader(
       data::Split which, data::DataSummary& summary) = 0;
@@ -70,6 +75,7 @@ class Parts {
   const std::string config_json_;
   const TrainerConfig config_;
   std::string domain_;
+  data::Opening opening_;
 };
 
 // Whether a worker with these parts could begin to work for their job: makes everything that a

@@ -166,6 +166,7 @@ Result<int> work(client::Client& client, TimeAccount& account, const Clock& cloc
                  const std::atomic<bool>& stop, const WorkerProgram& program) {
   ANTDT_TRY(const auto parts, program.parts(client.config_json()));
   parts->in_domain(parts->config().domains.of(client.member().worker, client.host()));
+  parts->tell_of_data([&client](client::Io io) { client.set_io(std::move(io)); });
   Worker worker{client, account, clock, stop, *parts, parts->config()};
   ANTDT_TRY(worker.train, parts->open(data::Split::kTrain));
   ANTDT_TRY(worker.eval, parts->open(data::Split::kEval));

@@ -343,7 +343,8 @@ TEST_F(PackedDataTest, LinesAreRecordsAsTheyAre) {
   DataConfig lines;
   lines.format = "lines";
   lines.paths = {file("a.gz", gzip("first\n\nthird\r\n")), file("b", "\"1,2\n")};
-  auto made = ensure_index(lines, cache(), nullptr);
+  Opening opening;
+  auto made = ensure_index(lines, cache(), nullptr, opening);
   ASSERT_OK(made);
   auto opened = LineFiles::open(std::move(*made));
   ASSERT_OK(opened);

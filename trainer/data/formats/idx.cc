@@ -130,12 +130,13 @@ class IdxReader final : public RecordReader {
   DataShape shape_;
 };
 
-IndexedFile describe(const MappedFile& file, std::uint64_t first, std::uint64_t records) {
+IndexedFile describe(const MappedFile& file, std::uint64_t first, std::uint64_t records,
+                     Opening& opening) {
   return {file.path(),
           file.bytes().size(),
           file.mtime_ns(),
           sample_fingerprint(file.bytes()),
-          fingerprint_of(file.bytes()),
+          hex_of(opening.hash(kIndexesData, file, file.bytes())),
           first,
           records,
           file.ctime_ns()};
@@ -143,7 +144,7 @@ IndexedFile describe(const MappedFile& file, std::uint64_t first, std::uint64_t 
 
 }  // namespace
 
-Status build_idx(const DataConfig& config, IndexWriter& writer) {
+Status build_idx(const DataConfig& config, IndexWriter& writer, Opening& opening) {
   if (config.label_paths.size() != config.paths.size()) {
     return fail(ErrorKind::kUsage,
                 "data: {} files of images and {} of labels; format \"idx\" needs one label file "
@@ -160,8 +161,8 @@ Status build_idx(const DataConfig& config, IndexWriter& writer) {
           return static_cast<unsigned char>(a) < static_cast<unsigned char>(b);
         });
     meta.classes = std::max({meta.classes, static_cast<unsigned char>(largest) + 1U, 2U});
-    meta.files.push_back(describe(pair.image_file, meta.records, count));
-    meta.files.push_back(describe(pair.label_file, meta.records, 0));
+    meta.files.push_back(describe(pair.image_file, meta.records, count, opening));
+    meta.files.push_back(describe(pair.label_file, meta.records, 0, opening));
     meta.records += count;
   }
   return writer.finish(meta, {});

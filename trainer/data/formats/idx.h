@@ -13,7 +13,7 @@ namespace antdt::data {
 
 // Checks the files and writes an index with sizes and fingerprints but without offsets. Image and
 // label files alternate in it.
-[[nodiscard]] Status build_idx(const DataConfig& config, IndexWriter& writer);
+[[nodiscard]] Status build_idx(const DataConfig& config, IndexWriter& writer, Opening& opening);
 // `classes` is the number of classes of the training data.
 [[nodiscard]] Result<std::unique_ptr<RecordReader>> open_idx(const Index& index,
                                                              std::uint32_t classes);

@@ -17,8 +17,6 @@ using nlohmann::json;
 
 constexpr std::size_t kFooterWords = 6;
 
-std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
-
 // Whether the sizes add up to `keys`, without overflow.
 bool adds_up(std::span<const std::uint64_t> sizes, std::uint64_t keys) {
   for (const std::uint64_t size : sizes) {
@@ -83,8 +81,10 @@ Result<IndexMeta> decode_meta(std::string_view text) {
   }
 }
 
+std::string hex_of(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
+
 std::string fingerprint_of(std::string_view bytes) {
-  return hex(XXH3_64bits(bytes.data(), bytes.size()));
+  return hex_of(XXH3_64bits(bytes.data(), bytes.size()));
 }
 
 std::string sample_fingerprint(std::string_view bytes) {
@@ -107,7 +107,7 @@ std::string fingerprint_of(const IndexMeta& meta) {
   return fingerprint_of(std::string_view(all));
 }
 
-Result<Index> Index::open(const std::string& path) {
+Result<Index> Index::open(const std::string& path, Opening& opening) {
   ANTDT_TRY(MappedFile mapped, MappedFile::open(path));
   Index index(std::move(mapped));
   const std::string_view bytes = index.file_.bytes();
@@ -125,7 +125,10 @@ Result<Index> Index::open(const std::string& path) {
     return broken();
   }
   const std::string_view whole = bytes.substr(kIndexMagic.size(), room);
-  if (XXH3_64bits(whole.data(), whole.size()) != hash) return broken();
+  if (!opening.has_checked(index.file_)) {
+    if (opening.hash(kChecksIndex, index.file_, whole) != hash) return broken();
+    opening.note_checked(index.file_);
+  }
   ANTDT_TRY(index.meta_, decode_meta(whole.substr(room - meta_bytes)));
   index.points_ = whole.substr((records + keys) * 8, points_bytes);
   // The mapping begins on a page and the magic has 8 bytes, so these words are aligned.
@@ -162,8 +165,9 @@ void Index::set_paths(const std::vector<std::string>& paths) {
   for (std::size_t i = 0; i < paths.size(); ++i) meta_.files[i].path = paths[i];
 }
 
-bool Index::matches_files() const {
-  return std::all_of(meta_.files.begin(), meta_.files.end(), [](const IndexedFile& file) {
+bool Index::matches_files(Opening& opening) const {
+  return std::all_of(meta_.files.begin(), meta_.files.end(), [&](const IndexedFile& file) {
+    opening.tell(kChecksIndex, file.path, 0, file.bytes);
     const auto mapped = MappedFile::open(file.path);
     return mapped && mapped->bytes().size() == file.bytes && mapped->mtime_ns() == file.mtime_ns &&
            mapped->ctime_ns() == file.ctime_ns &&

@@ -11,10 +11,10 @@
 //   XXH3 of all between the magic words but this line, "ANTDTIX2"   6 x 8 bytes
 //
 // all little-endian. It is written beside its place and renamed, so an existing file is complete;
-// sizes and the checksum are checked all the same whenever it is opened. It is valid as long as
-// every data file has the size, times and sample fingerprint that it had, and this release would
-// build the same index from it. Data sets without text (IDX) have no offsets. A file's content is
-// what it holds unpacked.
+// sizes and the checksum are checked all the same, once by each process that opens it. It is valid
+// as long as every data file has the size, times and sample fingerprint that it had, and this
+// release would build the same index from it. Data sets without text (IDX) have no offsets. A
+// file's content is what it holds unpacked.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,7 @@
 #include "core/result.h"
 #include "trainer/data/formats/features.h"
 #include "trainer/data/index/mapped_file.h"
+#include "trainer/data/index/opening.h"
 
 namespace antdt::data {
 
@@ -57,6 +58,7 @@ inline constexpr std::string_view kIndexMagic = "ANTDTIX2";
 [[nodiscard]] Result<IndexMeta> decode_meta(std::string_view json);
 
 // XXH3 as 16 hex digits.
+[[nodiscard]] std::string hex_of(std::uint64_t hash);
 [[nodiscard]] std::string fingerprint_of(std::string_view bytes);
 [[nodiscard]] std::string sample_fingerprint(std::string_view bytes);
 // Of the files' sizes and fingerprints, in order; paths do not count.
@@ -65,7 +67,11 @@ inline constexpr std::string_view kIndexMagic = "ANTDTIX2";
 class Index {
  public:
   // kCorrupt if the file is not a complete index, kUsage if there is none.
-  [[nodiscard]] static Result<Index> open(const std::string& path);
+  [[nodiscard]] static Result<Index> open(const std::string& path, Opening& opening);
+  [[nodiscard]] static Result<Index> open(const std::string& path) {
+    Opening opening;
+    return open(path, opening);
+  }
 
   [[nodiscard]] const IndexMeta& meta() const { return meta_; }
   [[nodiscard]] std::span<const std::uint64_t> offsets() const { return offsets_; }
@@ -77,7 +83,7 @@ class Index {
   void set_paths(const std::vector<std::string>& paths);
   void set_quarantine_file(std::string path) { meta_.quarantine_file = std::move(path); }
   // Whether the data files are still those that were indexed, judged by size, times and sample.
-  [[nodiscard]] bool matches_files() const;
+  [[nodiscard]] bool matches_files(Opening& opening) const;
 
  private:
   explicit Index(MappedFile file) : file_(std::move(file)) {}

@@ -22,8 +22,6 @@
 namespace antdt::data {
 namespace {
 
-constexpr std::size_t kHashChunk = 1 << 20;
-
 // Raise this with every change of what a record is, which rows are malformed, and in which order
 // records, classes and vocabularies are numbered. Indexes of another version are not used, and
 // hosts of different versions do not train together.
@@ -37,10 +35,11 @@ constexpr const char* kBeside = ".antdt-index";
 class TextPass {
  public:
   TextPass(const DataConfig& config, const RowFormat& format, const Index* train,
-           IndexWriter& writer)
+           IndexWriter& writer, Opening& opening)
       : config_(config),
         format_(format),
         writer_(writer),
+        opening_(opening),
         labels_(format.accepts_text_labels()),
         learns_vocabulary_(config.vocabulary && train == nullptr),
         counter_(format.fields()) {
@@ -97,14 +96,22 @@ class TextPass {
       XXH3_64bits_update(&hash, bytes.data() + hashed, to - hashed);
       hashed = to;
     };
-    const auto take = [&](std::string_view line, std::uint64_t offset) -> Status {
+    const bool is_plain = packing == Packing::kPlain;
+    std::uint64_t told = 0;
+    const auto look_up_from = [&](std::uint64_t offset) {
       // In the wake of the lines, while the memory is at hand.
-      if (packing == Packing::kPlain && offset - hashed >= kHashChunk) hash_up_to(offset);
+      if (is_plain) hash_up_to(offset);
+      opening_.tell(kIndexesData, path, offset, is_plain ? bytes.size() : 0);
+      told = offset;
+    };
+    look_up_from(0);
+    const auto take = [&](std::string_view line, std::uint64_t offset) -> Status {
+      if (offset - told >= Opening::kTellEvery) look_up_from(offset);
       return take_line(path, ++line_number, line, offset);
     };
     ANTDT_TRY(const std::string points, scan_lines(file, take));
     hash_up_to(bytes.size());
-    indexed.fingerprint = fmt::format("{:016x}", XXH3_64bits_digest(&hash));
+    indexed.fingerprint = hex_of(XXH3_64bits_digest(&hash));
     indexed.points_bytes = points.size();
     writer_.add_points(points);
     indexed.records = writer_.records() - indexed.first_record;
@@ -159,6 +166,7 @@ class TextPass {
   const DataConfig& config_;
   const RowFormat& format_;
   IndexWriter& writer_;
+  Opening& opening_;
   Labels labels_;
   const bool learns_vocabulary_;
   VocabularyCounter counter_;
@@ -206,20 +214,22 @@ std::string name_of(const DataConfig& config, const Index* train) {
 
 std::string quarantine_of(const std::string& path) { return path + ".quarantine"; }
 
-Status build(const DataConfig& config, const Index* train, const std::string& path) {
+Status build(const DataConfig& config, const Index* train, const std::string& path,
+             Opening& opening) {
   // Who can read the data can read what lies beside them.
   ANTDT_TRY(IndexWriter writer,
             IndexWriter::create(path + ".idx", config.index_beside ? 0644 : 0600));
-  if (config.format == "idx") return build_idx(config, writer);
+  if (config.format == "idx") return build_idx(config, writer, opening);
   const std::unique_ptr<RowFormat> format = make_row_format(config);
-  return TextPass(config, *format, train, writer).run(quarantine_of(path));
+  return TextPass(config, *format, train, writer, opening).run(quarantine_of(path));
 }
 
-std::optional<Index> open_valid(const DataConfig& config, const std::string& path) {
-  auto index = Index::open(path + ".idx");
+std::optional<Index> open_valid(const DataConfig& config, const std::string& path,
+                                Opening& opening) {
+  auto index = Index::open(path + ".idx", opening);
   if (!index) return {};
   index->set_paths(files_of(config));
-  if (index->meta().built_by != built_by(config) || !index->matches_files()) return {};
+  if (index->meta().built_by != built_by(config) || !index->matches_files(opening)) return {};
   if (index->meta().quarantined > 0) {
     index->set_quarantine_file(quarantine_of(path));
     if (::access(index->meta().quarantine_file.c_str(), F_OK) != 0) return {};
@@ -239,11 +249,45 @@ Status check_writable(const DataConfig& config, const std::string& directory) {
                   : "XDG_CACHE_HOME says where indexes are kept");
 }
 
-// Waits for the process that builds the same index. A process that dies releases the lock.
-Result<FileLock> lock(const std::string& path) {
-  while (true) {
+// What is written of an index and is not in its place: by the process that has the lock, and by
+// those that died while they had it.
+std::vector<std::filesystem::path> unfinished(const std::string& path) {
+  const std::filesystem::path index = path + ".idx";
+  const std::string begin = index.filename().string() + ".";
+  std::vector<std::filesystem::path> found;
+  std::error_code error;  // of a directory that is gone by now
+  for (std::filesystem::directory_iterator at(index.parent_path(), error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->path().filename().string().starts_with(begin)) found.push_back(at->path());
+  }
+  return found;
+}
+
+void remove_unfinished(const std::string& path) {
+  std::error_code error;  // whoever may not remove it builds its own all the same
+  for (const auto& file : unfinished(path)) std::filesystem::remove(file, error);
+}
+
+std::uint64_t unfinished_bytes(const std::string& path) {
+  std::uint64_t bytes = 0;
+  for (const auto& file : unfinished(path)) {
+    std::error_code error;
+    const std::uintmax_t size = std::filesystem::file_size(file, error);
+    if (!error) bytes += size;
+  }
+  return bytes;
+}
+
+// Waits for the process that builds the same index. A process that dies releases the lock. Whoever
+// waits tells how much of the index there is, as the builder may belong to another job.
+Result<FileLock> lock(const std::string& path, Opening& opening) {
+  constexpr int kLooksEvery = 50;  // turns of 20 ms
+  for (int turn = 0;; ++turn) {
     auto taken = FileLock::acquire(path + ".lock");
     if (taken || taken.error().kind != ErrorKind::kRefused) return taken;
+    if (turn % kLooksEvery == 0) {
+      opening.tell(kWaitsForIndex, path + ".idx", unfinished_bytes(path), 0);
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
@@ -277,16 +321,17 @@ std::unique_ptr<RowFormat> make_row_format(const DataConfig& config) {
 }
 
 Result<Index> ensure_index(const DataConfig& config, const std::string& cache_dir,
-                           const Index* train) {
+                           const Index* train, Opening& opening) {
   const std::string directory =
       config.index_beside ? (folder_of(config.paths[0]) / kBeside).string() : cache_dir;
   const std::string path = directory + "/" + name_of(config, train);
-  if (auto index = open_valid(config, path)) return std::move(*index);
+  if (auto index = open_valid(config, path, opening)) return std::move(*index);
   ANTDT_RETURN_IF_ERROR(check_writable(config, directory));
-  ANTDT_TRY(const FileLock held, lock(path));
-  if (auto index = open_valid(config, path)) return std::move(*index);
-  ANTDT_RETURN_IF_ERROR(build(config, train, path));
-  return Index::open(path + ".idx");
+  ANTDT_TRY(const FileLock held, lock(path, opening));
+  if (auto index = open_valid(config, path, opening)) return std::move(*index);
+  remove_unfinished(path);
+  ANTDT_RETURN_IF_ERROR(build(config, train, path, opening));
+  return Index::open(path + ".idx", opening);
 }
 
 }  // namespace antdt::data

@@ -1,0 +1,131 @@
+// What a process tells while it opens its data, and what it does once only.
+#include "trainer/data/index/opening.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "tests/trainer/data/testing.h"
+
+namespace antdt::data {
+namespace {
+
+using ::testing::ElementsAre;
+
+class OpeningTest : public DataTest {
+ protected:
+  // Some 4 MB.
+  std::string job() {
+    std::string text;
+    for (int i = 0; i < 20'000; ++i) text += criteo_row("1", std::to_string(i)) + "\n";
+    return config("criteo", file("a.tsv", text));
+  }
+  [[nodiscard]] std::string index_file() const {
+    for (const auto& entry : std::filesystem::directory_iterator(cache())) {
+      if (entry.path().extension() == ".idx") return entry.path().string();
+    }
+    return "";
+  }
+  std::vector<client::Io> told_of(std::string_view what) const {
+    std::vector<client::Io> some;
+    std::ranges::copy_if(told, std::back_inserter(some),
+                         [&](const client::Io& io) { return io.what == what; });
+    return some;
+  }
+
+  std::vector<client::Io> told;
+  Opening opening{[this](client::Io io) { told.push_back(std::move(io)); }};
+};
+
+TEST_F(OpeningTest, ThePassTellsHowFarItIs) {
+  const std::string data = job();
+  ASSERT_OK(build_index(data, Split::kTrain, opening, cache()));
+  const auto pass = told_of(kIndexesData);
+  const std::uint64_t bytes = std::filesystem::file_size(directory_ / "a.tsv");
+  ASSERT_GE(pass.size(), bytes / Opening::kTellEvery);
+  for (std::size_t i = 0; i < pass.size(); ++i) {
+    EXPECT_EQ(pass[i].path, directory_ / "a.tsv");
+    EXPECT_EQ(pass[i].total_bytes, bytes);
+    EXPECT_LE(pass[i].done_bytes, i * (Opening::kTellEvery + 4096));
+    EXPECT_TRUE(i == 0 || pass[i].done_bytes > pass[i - 1].done_bytes) << i;
+  }
+  EXPECT_GT(pass.back().done_bytes, bytes - 2 * Opening::kTellEvery);
+}
+
+TEST_F(OpeningTest, AnIndexIsHashedOnceThoughItIsOpenedForBothSplits) {
+  std::string data = job();
+  data.insert(data.size() - 2, R"(, "eval_paths": [")" +
+                                   file("b.tsv", criteo_row("1") + "\n" + criteo_row("0") + "\n") +
+                                   R"("])");
+  ASSERT_OK(index(data));
+  const std::string of_train = index_file();
+  for (const Split split : {Split::kTrain, Split::kEval}) {
+    ASSERT_OK(build_index(data, split, opening, cache()));
+    ASSERT_OK(open_reader(data, split, opening, cache()));
+  }
+  const auto checks = told_of(kChecksIndex);
+  EXPECT_EQ(std::ranges::count_if(checks,
+                                  [&](const client::Io& io) {
+                                    return io.path == of_train && io.done_bytes == io.total_bytes;
+                                  }),
+            1);
+}
+
+TEST_F(OpeningTest, AnIndexThatChangedSinceItWasCheckedIsCheckedAgain) {
+  const std::string data = job();
+  ASSERT_OK(build_index(data, Split::kTrain, opening, cache()));
+  const auto before = std::filesystem::last_write_time(index_file());
+  std::fstream damaged(index_file(), std::ios::binary | std::ios::in | std::ios::out);
+  damaged.seekp(1000);
+  damaged.put('!');
+  damaged.close();
+  std::filesystem::last_write_time(index_file(), before);
+  told.clear();
+  ASSERT_OK(build_index(data, Split::kTrain, opening, cache()));
+  EXPECT_FALSE(told_of(kIndexesData).empty()) << "it is built again";
+}
+
+TEST_F(OpeningTest, WhatAKilledBuildLeftIsRemovedByTheNext) {
+  const std::string data = job();
+  ASSERT_OK(index(data));
+  const std::string built = index_file();
+  std::filesystem::rename(built, built + ".Ab12cd");
+  const std::string other = cache() + "/other.idx.Ab12cd";
+  std::ofstream(other) << "of a build that may go on";
+  ASSERT_OK(index(data));
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(cache())) {
+    left.push_back(entry.path().string());
+  }
+  std::ranges::sort(left);
+  std::vector<std::string> expected{built, other};
+  std::ranges::sort(expected);
+  EXPECT_EQ(left, expected);
+}
+
+TEST_F(OpeningTest, WhoWaitsForAnothersIndexTellsHowMuchOfItThereIs) {
+  const std::string data = job();
+  ASSERT_OK(index(data));
+  const std::string built = index_file();
+  std::filesystem::remove(built);
+  std::ofstream(built + ".Ab12cd") << std::string(4096, 'x');
+  auto builder = FileLock::acquire(built.substr(0, built.size() - 4) + ".lock");
+  ASSERT_OK(builder);
+  std::optional<FileLock> held(std::move(*builder));
+  Opening waits{[&](client::Io io) {
+    if (io.what == kWaitsForIndex) {
+      told.push_back(io);
+      held.reset();
+    }
+  }};
+  ASSERT_OK(build_index(data, Split::kTrain, waits, cache()));
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told[0].path, built);
+  EXPECT_EQ(told[0].done_bytes, 4096U);
+  EXPECT_EQ(told[0].total_bytes, 0U);
+}
+
+}  // namespace
+}  // namespace antdt::data

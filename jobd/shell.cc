@@ -59,9 +59,11 @@ void Shell::look_at_disks() {
   if (const auto news = disks.take_news()) note(news->kind, news->text);
 }
 
+// A run that is resumed sends before its agents are dialled, to processes of which none is left.
+// Requests to agents are repeated, and orders to processes that join again.
 void Shell::send_now(Outgoing& out) {
   if (out.route.peer.empty()) {
-    links->send(out.route.endpoint, out.packet);
+    if (links) links->send(out.route.endpoint, out.packet);
   } else {
     out.packet.peer = std::move(out.route.peer);
     std::ignore = socket->send(out.packet);

@@ -64,6 +64,25 @@ class Servers(ServersTest):
         self.assert_exact_on_servers(summary, run_dir, 20000, 2)
         self.assert_nothing_left()
 
+    def test_a_run_that_was_killed_while_its_servers_served_goes_on_from_their_checkpoint(self):
+        process, run_dir = self.start_job(self.write("job.toml", job(delay="10ms", extra=BUDGETS)))
+        self.await_status(run_dir, lambda s: any(newest_names(run_dir)), 60, "a checkpoint")
+        self.await_training(run_dir, samples=3000)
+        self.kill_all()
+        process.communicate(timeout=30)
+
+        def daemons():
+            lines = (run_dir / "events.jsonl").read_text().splitlines()
+            return sum(json.loads(line)["kind"] == "start" for line in lines)
+
+        before = daemons()
+        done = self.antdt("run", "--resume", run_dir)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(daemons(), before + 1, "the job daemon did not die of it")
+        summary = json.loads((run_dir / "summary.json").read_text())
+        self.assert_exact_on_servers(summary, run_dir, 20000, 2)
+        self.assert_nothing_left()
+
     def test_random_kills_lose_nothing_where_all_wait_for_each_step(self):
         self.check_kills("ps-bsp")
 

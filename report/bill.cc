@@ -76,14 +76,22 @@ class Billing {
       bill.lost_seconds += seconds;
     }
     std::ranges::stable_sort(bill.charges, std::greater{}, &Charge::seconds);
-    const double trained = static_cast<double>(summary_.samples_trained);
-    if (trained > 0) {
-      bill.repeated_seconds = computed_ * static_cast<double>(summary_.samples_repeated) / trained;
-    }
+    bill.repeated_seconds = computed_ * repeated_part();
     return bill;
   }
 
  private:
+  // Which part of the samples that were computed was given up when training went back to a
+  // checkpoint. The summary's own count of repeated samples does not tell: it is of the accounts,
+  // which went back, too. What a worker told last before it died may be missing, so the part may be
+  // too small.
+  [[nodiscard]] double repeated_part() const {
+    std::uint64_t computed = 0;
+    for (const WorkerSummary& w : summary_.workers) computed += w.samples;
+    if (summary_.lineages <= 1 || computed <= summary_.samples_trained) return 0;
+    return static_cast<double>(computed - summary_.samples_trained) / static_cast<double>(computed);
+  }
+
   // Seconds of computing that a sample takes on each class of devices: that of its median worker
   // over the whole run.
   void find_references() {

@@ -220,13 +220,34 @@ TEST(BillTest, AFailureIsChargedForTheChangeOfMembersAndForItsSecondStart) {
 }
 
 TEST(BillTest, ARunWithoutASeriesStillAddsUp) {
-  Summary summary = summary_of_straggler(10);
-  summary.samples_trained = 1000;
-  summary.samples_repeated = 100;
+  const Summary summary = summary_of_straggler(10);
   const Bill bill = bill_of(summary, {}, SyncStrategy::kAllReduce);
   expect_sums_of(summary, bill);
   EXPECT_NEAR(charged(bill, "all", "exchange or waiting, not recorded"), 12.9, 1e-9);
-  EXPECT_NEAR(bill.repeated_seconds, 1.5, 1e-9);
+}
+
+// Exactly once, so no sample is in the model twice: the 250 that were given up were computed in
+// 15 s * 250 / 1250.
+TEST(BillTest, WhatWasTrainedOnceMoreAfterGoingBackIsTheWorkersCountAboveTheModels) {
+  Summary summary = summary_of_straggler(10);
+  summary.lineages = 2;
+  summary.samples_trained = 1000;
+  for (WorkerSummary& w : summary.workers) w.samples = 400;
+  summary.workers[2].samples = 450;
+  const Bill bill = bill_of(summary, with_a_straggler(10, "compute"), SyncStrategy::kAllReduce);
+  expect_sums_of(summary, bill);
+  EXPECT_NEAR(bill.repeated_seconds, 3, 1e-9);
+}
+
+TEST(BillTest, NothingIsRepeatedIfTrainingNeverWentBackOrTheLastReportsAreMissing) {
+  Summary summary = summary_of_straggler(10);
+  summary.samples_trained = 1000;
+  for (WorkerSummary& w : summary.workers) w.samples = 400;
+  summary.lineages = 1;
+  EXPECT_EQ(bill_of(summary, {}, SyncStrategy::kAllReduce).repeated_seconds, 0);
+  summary.lineages = 2;
+  for (WorkerSummary& w : summary.workers) w.samples = 300;
+  EXPECT_EQ(bill_of(summary, {}, SyncStrategy::kAllReduce).repeated_seconds, 0);
 }
 
 TEST(BillTest, DevicesOfAnotherClassAreNotComparedWithEachOther) {

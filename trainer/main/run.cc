@@ -14,6 +14,7 @@
 #include "core/os/fs.h"
 #include "core/os/process.h"
 #include "trainer/client/client.h"
+#include "trainer/data/index/lost_files.h"
 #include "trainer/main/work.h"
 
 namespace antdt::trainer {
@@ -33,14 +34,17 @@ void set_up_signals() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
+// Like a worker that another's failure has ended: it cannot take part in the training as it goes
+// on.
+constexpr int kCannotGoOn = 76;
+
 int exit_code_of(const Error& error) {
   switch (error.kind) {
     case ErrorKind::kUsage:
     case ErrorKind::kCorrupt:
       return 2;
     case ErrorKind::kAborted:
-      return 76;  // like a worker that another's failure has ended: it cannot take part in the
-                  // training as it goes on
+      return kCannotGoOn;
     default:
       return 1;
   }
@@ -63,8 +67,9 @@ Result<int> check(const std::string& job, const WorkerProgram& program) {
   return 0;
 }
 
-Result<int> be_worker(const WorkerProgram& program) {
+Result<int> be_worker(const std::string& called, const WorkerProgram& program) {
   set_up_signals();
+  data::end_when_a_file_is_lost(called, kCannotGoOn);
   keep_freed_memory();
   const SteadyClock clock;
   return run(clock, program);
@@ -106,9 +111,9 @@ int run_program(int argc, char** argv, const WorkerProgram& program) {
     fmt::print("{}\n", described(program.names));
     return 0;
   }
-  const std::string called = argv[0];
-  leave(called.substr(called.rfind('/') + 1),
-        job.empty() ? be_worker(program) : check(job, program));
+  std::string called = argv[0];
+  called.erase(0, called.rfind('/') + 1);
+  leave(called, job.empty() ? be_worker(called, program) : check(job, program));
 }
 
 }  // namespace antdt::trainer

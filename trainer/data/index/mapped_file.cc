@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "trainer/data/index/lost_files.h"
+
 namespace antdt::data {
 namespace {
 
@@ -31,6 +33,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
     } else {
       file.data_ = static_cast<const char*>(mapped);
       file.size_ = static_cast<std::size_t>(info.st_size);
+      file.mapping_ = list_mapping(path, mapped, file.size_);
     }
   }
   ::close(fd);
@@ -48,11 +51,14 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(size_, other.size_);
   std::swap(mtime_ns_, other.mtime_ns_);
   std::swap(ctime_ns_, other.ctime_ns_);
+  std::swap(mapping_, other.mapping_);
   return *this;
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
+  if (data_ == nullptr) return;
+  drop_mapping(mapping_);
+  ::munmap(const_cast<char*>(data_), size_);
 }
 
 void MappedFile::expect_sequential() const {

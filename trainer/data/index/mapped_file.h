@@ -1,4 +1,4 @@
-// A file mapped into memory, read-only.
+// A file mapped into memory, read-only. A page that cannot be read is a SIGBUS: see lost_files.h.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,8 @@
 #include "core/result.h"
 
 namespace antdt::data {
+
+struct Mapping;  // lost_files.h
 
 class MappedFile {
  public:
@@ -32,6 +34,7 @@ class MappedFile {
   std::size_t size_ = 0;
   std::int64_t mtime_ns_ = 0;
   std::int64_t ctime_ns_ = 0;
+  Mapping* mapping_ = nullptr;
 };
 
 // Opens a file of a data set; it may be packed (content/). If it is empty, the error (kUsage) says

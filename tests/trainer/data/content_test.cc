@@ -310,6 +310,45 @@ TEST_F(PackedDataTest, AByteOfTheIndexThatChangedIsFoundAndTheIndexBuiltAgain) {
   }
 }
 
+// Only 32 bytes of a point, and not its 32 KiB of content before it, wait in memory for the end.
+TEST_F(ContentTest, ABuilderThatGivesItsWindowsAwayKeepsNone) {
+  std::string windows;
+  PointsBuilder gives(Packing::kGzip, [&](std::string_view window) { windows += window; });
+  PointsBuilder keeps(Packing::kGzip);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    for (PointsBuilder* builder : {&gives, &keeps}) {
+      builder->add({i << 20, i << 10, i > 0, 0, {}}, rows(40 + static_cast<int>(i)));
+    }
+  }
+  const PointsFound found = gives.found(4 << 20);
+  EXPECT_EQ(found.front.size(), 32U + 3 * 32);
+  EXPECT_EQ(found.windows_bytes, windows.size());
+  const std::string whole = keeps.encode(4 << 20);
+  EXPECT_EQ(found.bytes(), whole.size());
+  EXPECT_EQ(found.front + windows + std::string(found.zeros(), '\0'), whole);
+  EXPECT_EQ(gives.encode(4 << 20).size() + windows.size(), whole.size());
+}
+
+TEST_F(PackedDataTest, TheIndexOfSeveralFilesHasThePointsOfEachAndNothingElseIsLeft) {
+  const std::vector<std::string> packed = {file("a.gz", gzip(rows(40000), 1)),
+                                           file("b.tsv", rows(3)),
+                                           file("c.gz", gzip(rows(30000), 1))};
+  DataConfig config;
+  config.format = "criteo";
+  config.paths = packed;
+  Opening opening;
+  const auto made = ensure_index(config, cache(), nullptr, opening);
+  ASSERT_OK(made);
+  for (std::size_t i = 0; i < packed.size(); ++i) {
+    const auto alone = scan_lines(*MappedFile::open(packed[i]),
+                                  [](std::string_view, std::uint64_t) { return Status{}; });
+    ASSERT_OK(alone);
+    EXPECT_EQ(made->points(i), *alone) << packed[i];
+    EXPECT_EQ(alone->empty(), i == 1);
+  }
+  EXPECT_EQ(indexes_in(cache()).size(), 1U);
+}
+
 TEST_F(PackedDataTest, AnIndexBesideTheDataServesOthersThatHaveTheDataElsewhere) {
   std::filesystem::create_directories(directory_ / "here");
   const std::string path = file("here/a.gz", gzip(rows(300)));

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "trainer/data/content/contents.h"
-#include "trainer/data/content/points.h"
 #include "trainer/data/content/unpacker.h"
 
 namespace antdt::data {
@@ -29,6 +28,14 @@ Result<std::string_view> take_whole(std::string_view text, std::uint64_t offset,
 }  // namespace
 
 Result<std::string> scan_lines(const MappedFile& file, const TakeLine& take) {
+  std::string windows;
+  ANTDT_TRY(const PointsFound found,
+            scan_lines(file, take, [&](std::string_view window) { windows += window; }));
+  return found.front + windows + std::string(found.zeros(), '\0');
+}
+
+Result<PointsFound> scan_lines(const MappedFile& file, const TakeLine& take,
+                               const KeepWindow& keep) {
   file.expect_sequential();
   ANTDT_TRY(const Packing packing, packing_of(file.path(), file.bytes()));
   if (packing == Packing::kPlain) {
@@ -36,9 +43,9 @@ Result<std::string> scan_lines(const MappedFile& file, const TakeLine& take) {
     if (!rest.empty()) {
       ANTDT_RETURN_IF_ERROR(take_without_end(take, rest, file.bytes().size() - rest.size()));
     }
-    return std::string();
+    return PointsFound();
   }
-  PointsBuilder points(packing);
+  PointsBuilder points(packing, keep);
   ANTDT_TRY(const auto unpacker, unpack(packing, file.path(), file.bytes(), {}, &points));
   std::string text;          // a line that is not whole yet, and what was unpacked behind it
   std::uint64_t offset = 0;  // of text
@@ -65,7 +72,7 @@ Result<std::string> scan_lines(const MappedFile& file, const TakeLine& take) {
     searched = text.size();
   }
   if (!text.empty()) ANTDT_RETURN_IF_ERROR(take_without_end(take, text, offset));
-  return points.encode(offset + text.size());
+  return points.found(offset + text.size());
 }
 
 }  // namespace antdt::data

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/result.h"
+#include "trainer/data/content/points.h"
 #include "trainer/data/index/mapped_file.h"
 
 namespace antdt::data {
@@ -15,8 +16,11 @@ namespace antdt::data {
 using TakeLine = std::function<Status(std::string_view line, std::uint64_t offset)>;
 
 // Calls `take` for each line of the file's content, unpacked if it is packed; what is behind the
-// last line end is a line unless it is empty. Answers the file's encoded access points (points.h),
-// empty for a plain file.
+// last line end is a line unless it is empty. Gives `keep` the windows of the file's access points,
+// which may be some hundredths of the content, and answers the rest of the encoded points.
+[[nodiscard]] Result<PointsFound> scan_lines(const MappedFile& file, const TakeLine& take,
+                                             const KeepWindow& keep);
+// The same for a file whose encoded points fit into memory; empty for a plain file.
 [[nodiscard]] Result<std::string> scan_lines(const MappedFile& file, const TakeLine& take);
 
 }  // namespace antdt::data

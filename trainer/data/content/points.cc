@@ -104,27 +104,33 @@ Result<Points> decode_points(std::string_view encoded, std::uint64_t file_bytes)
 }
 
 void PointsBuilder::add(AccessPoint point, std::string_view window) {
-  const std::uint64_t at = windows_.size();
+  const std::uint64_t at = windows_bytes_;
   if (!window.empty()) {
     std::string packed(ZSTD_compressBound(window.size()), '\0');
     const std::size_t size =
         ZSTD_compress(packed.data(), packed.size(), window.data(), window.size(), kFast);
     ANTDT_CHECK(ZSTD_isError(size) == 0, "packing a window: {}", ZSTD_getErrorName(size));
-    windows_.append(packed, 0, size);
+    const std::string_view window_packed = std::string_view(packed).substr(0, size);
+    keep_ ? keep_(window_packed) : void(windows_ += window_packed);
+    windows_bytes_ += size;
   }
-  const std::uint64_t rest = (windows_.size() - at) | std::uint64_t{point.bits} << 32 |
+  const std::uint64_t rest = (windows_bytes_ - at) | std::uint64_t{point.bits} << 32 |
                              std::uint64_t{point.inside ? 1U : 0U} << 40;
   points_.push_back({point.out, point.in, at, rest});
 }
 
+PointsFound PointsBuilder::found(std::uint64_t content_bytes) const {
+  PointsFound found;
+  found.windows_bytes = windows_bytes_;
+  append(found.front,
+         {static_cast<std::uint64_t>(packing_), content_bytes, points_.size(), windows_bytes_});
+  for (const Place& p : points_) append(found.front, {p.out, p.in, p.at, p.rest});
+  return found;
+}
+
 std::string PointsBuilder::encode(std::uint64_t content_bytes) const {
-  std::string text;
-  append(text,
-         {static_cast<std::uint64_t>(packing_), content_bytes, points_.size(), windows_.size()});
-  for (const Place& p : points_) append(text, {p.out, p.in, p.at, p.rest});
-  text += windows_;
-  text.resize((text.size() + 7) / 8 * 8);
-  return text;
+  const PointsFound points = found(content_bytes);
+  return points.front + windows_ + std::string(points.zeros(), '\0');
 }
 
 }  // namespace antdt::data

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,19 +48,32 @@ struct Points {
 // for a plain file, whose content is the file.
 [[nodiscard]] Result<Points> decode_points(std::string_view encoded, std::uint64_t file_bytes);
 
+// The encoded points of a file without their windows, which are most of the bytes: they stand
+// behind `front` in the order in which they were found, with zeros up to a multiple of 8 bytes.
+struct PointsFound {
+  std::string front;  // empty: the file is not packed
+  std::uint64_t windows_bytes = 0;
+  [[nodiscard]] std::uint64_t zeros() const { return (8 - (front.size() + windows_bytes) % 8) % 8; }
+  [[nodiscard]] std::uint64_t bytes() const { return front.size() + windows_bytes + zeros(); }
+};
+using KeepWindow = std::function<void(std::string_view packed)>;
+
 // Collects points during the pass over a file.
 class PointsBuilder {
  public:
   // As much content between two points at least: unpacking it takes a few milliseconds.
   static constexpr std::uint64_t kSpan = std::uint64_t{1} << 20;
 
-  explicit PointsBuilder(Packing packing) : packing_(packing) {}
+  // `keep` is given each window; without it they stay in memory, for encode().
+  explicit PointsBuilder(Packing packing, KeepWindow keep = {})
+      : packing_(packing), keep_(std::move(keep)) {}
   // Whether a point at `out` is far enough behind the last one.
   [[nodiscard]] bool wants(std::uint64_t out) const {
     return points_.empty() || out - points_.back().out >= kSpan;
   }
   // `window`: the content before, not packed yet; point.window is ignored.
   void add(AccessPoint point, std::string_view window);
+  [[nodiscard]] PointsFound found(std::uint64_t content_bytes) const;
   [[nodiscard]] std::string encode(std::uint64_t content_bytes) const;
 
  private:
@@ -67,8 +81,10 @@ class PointsBuilder {
     std::uint64_t out, in, at, rest;
   };
   Packing packing_;
+  KeepWindow keep_;
   std::vector<Place> points_;
-  std::string windows_;
+  std::uint64_t windows_bytes_ = 0;
+  std::string windows_;  // without keep_
 };
 
 }  // namespace antdt::data

@@ -165,7 +165,7 @@ Status build_idx(const DataConfig& config, IndexWriter& writer, Opening& opening
     meta.files.push_back(describe(pair.label_file, meta.records, 0, opening));
     meta.records += count;
   }
-  return writer.finish(meta, {});
+  return writer.finish(meta, {}, opening);
 }
 
 Result<std::unique_ptr<RecordReader>> open_idx(const Index& index, std::uint32_t classes) {

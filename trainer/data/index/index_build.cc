@@ -73,7 +73,7 @@ class TextPass {
     const Vocabulary vocabulary =
         learns_vocabulary_ ? counter_.finish(config_.vocabulary_min_count) : Vocabulary{};
     for (const auto& keys : vocabulary) meta_.vocabulary_sizes.push_back(keys.size());
-    return writer_.finish(meta_, vocabulary);
+    return writer_.finish(meta_, vocabulary, opening_);
   }
 
  private:
@@ -109,11 +109,12 @@ class TextPass {
       if (offset - told >= Opening::kTellEvery) look_up_from(offset);
       return take_line(path, ++line_number, line, offset);
     };
-    ANTDT_TRY(const std::string points, scan_lines(file, take));
+    const auto keep = [this](std::string_view window) { writer_.keep_window(window); };
+    ANTDT_TRY(PointsFound points, scan_lines(file, take, keep));
     hash_up_to(bytes.size());
     indexed.fingerprint = hex_of(XXH3_64bits_digest(&hash));
-    indexed.points_bytes = points.size();
-    writer_.add_points(points);
+    indexed.points_bytes = points.front.empty() ? 0 : points.bytes();
+    writer_.add_points(std::move(points));
     indexed.records = writer_.records() - indexed.first_record;
     meta_.files.push_back(std::move(indexed));
     return {};

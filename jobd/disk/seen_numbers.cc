@@ -14,15 +14,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Margin above the seen numbers: more than a run uses between its last checkpoint or log and its
-// end. It is round, so that a reader of "attempt 101" notices the gap.
+// The new numbers are multiples of these, so that a reader of "attempt 101" notices the gap. At
+// least half as many numbers are left out, which is more than a run uses between its last
+// checkpoint, log or event that reached the disk and its end.
 constexpr std::uint32_t kAttempts = 100;
 constexpr std::uint64_t kGenerations = 1000;
 constexpr std::uint64_t kIncarnations = 100;
+constexpr std::uint64_t kLineages = 10;
 
 template <class T>
-T next_multiple(T value, T of) {
-  return static_cast<T>((value / of + 1) * of);
+T round_above(T seen, T of) {
+  return static_cast<T>(((seen + of / 2) / of + 1) * of);
 }
 
 template <class Number>
@@ -72,6 +74,7 @@ void SeenNumbers::in_event(std::string_view line) {
   const auto event = nlohmann::json::parse(line, nullptr, false);
   if (!event.is_object()) return;
   raise(incarnation, Incarnation{number_in(event, "incarnation")});
+  raise(lineage, Lineage{number_in(event, "lineage")});
   const auto time = event.find("time_s");
   if (time != event.end() && time->is_number()) raise(seconds, time->get<double>());
 }
@@ -110,7 +113,7 @@ SeenNumbers seen_in(const std::string& run_dir) {
 }
 
 Incarnation incarnation_above(const SeenNumbers& seen) {
-  return Incarnation{next_multiple(seen.incarnation.value, kIncarnations) + 1};
+  return Incarnation{round_above(seen.incarnation.value, kIncarnations) + 1};
 }
 
 namespace {
@@ -126,7 +129,7 @@ void add_ended(const SeenNumbers& seen, char role, std::uint32_t wanted,
   for (const auto& [id, attempt] : attempts) {
     ctl::WorkerProcessImage process;
     process.place.worker = id;
-    process.attempt = Attempt{next_multiple(attempt.value, kAttempts)};
+    process.attempt = Attempt{round_above(attempt.value, kAttempts)};
     process.state = id.index < wanted ? ctl::WorkerProcess::kExited : ctl::WorkerProcess::kRemoved;
     processes.push_back(std::move(process));
   }
@@ -138,9 +141,9 @@ ctl::JobImage image_above(const SeenNumbers& seen, std::uint32_t workers, std::u
   ctl::JobImage image;
   // Nobody is left of this base, so training can only go on from a checkpoint, which begins the
   // next lineage.
-  const Generation base{next_multiple(seen.generation.value, kGenerations)};
+  const Generation base{round_above(seen.generation.value, kGenerations)};
   image.membership.generation = image.membership.base = base;
-  image.membership.lineage = seen.lineage;
+  image.membership.lineage = Lineage{round_above(seen.lineage.value, kLineages)};
   image.lifecycle.state = static_cast<std::uint8_t>(ctl::JobState::kStopped);
   image.lifecycle.made_progress = true;
   image.lifecycle.checkpoints_stored = 1;

@@ -129,11 +129,32 @@ TEST(ImageAbove, EveryNumberIsFarAboveWhatWasSeen) {
   seen.at_attempt(kW1, Attempt{104});
   const ctl::JobImage image = image_above(seen, 2, 0);
   EXPECT_EQ(incarnation_above(seen), Incarnation{201});
-  EXPECT_EQ(image.membership.lineage, Lineage{3}) << "the checkpoint begins the next one";
+  EXPECT_EQ(image.membership.lineage, Lineage{10}) << "the checkpoint begins the next one";
   EXPECT_EQ(image.membership.generation, Generation{2000});
   ASSERT_EQ(image.lifecycle.workers.size(), 2U);
   EXPECT_EQ(image.lifecycle.workers[0].attempt, Attempt{100});
   EXPECT_EQ(image.lifecycle.workers[1].attempt, Attempt{200});
+}
+
+// What came after the last sign of a number may be a good many more.
+TEST(ImageAbove, ANumberJustBelowARoundOneHasTheSameMargin) {
+  SeenNumbers seen;
+  seen.lineage = Lineage{9};
+  seen.generation = Generation{999};
+  seen.incarnation = Incarnation{199};
+  seen.at_attempt(kW1, Attempt{99});
+  const ctl::JobImage image = image_above(seen, 2, 0);
+  EXPECT_EQ(incarnation_above(seen), Incarnation{301});
+  EXPECT_EQ(image.membership.lineage, Lineage{20});
+  EXPECT_EQ(image.membership.generation, Generation{2000});
+  EXPECT_EQ(image.lifecycle.workers[1].attempt, Attempt{200});
+}
+
+TEST(SeenNumbers, ALineageThatLeftNoCheckpointIsToldByTheEventThatItBegan) {
+  SeenNumbers seen;
+  seen.in_checkpoint_name("s0000000120-l3-g17-w1.4");
+  seen.in_event(R"({"time_s":9.5,"kind":"restored","text":"…","lineage":5})");
+  EXPECT_EQ(seen.lineage, Lineage{5});
 }
 
 TEST(ImageAbove, NobodyHoldsTheTrainingStateSoThatACheckpointIsAskedFor) {

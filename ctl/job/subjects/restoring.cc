@@ -28,11 +28,13 @@ void Restoring::on(const CheckpointFound& e, Work& work) {
   const shard_server::Phase& phase = parts_.records.ledger().phase();
   parts_.series.go_back(phase, work.now);
   work.save_image();
-  work.then(lifecycle::WriteNote{
+  // If the journal is lost, the number in the event tells that this lineage was used.
+  work.note(
       "restored",
       fmt::format("{}: lineage {} begins {}", begins->who, lineage,
                   e.directory.empty() ? "at the start, there is no checkpoint"
-                                      : fmt::format("from {} (step {})", e.directory, e.step))});
+                                      : fmt::format("from {} (step {})", e.directory, e.step)),
+      fmt::format(R"("lineage":{})", lineage));
   work.then(lifecycle::CheckpointRestored{phase.number, parts_.records.ledger().records(),
                                           e.step.value,
                                           parts_.records.accounts().cut(phase.epoch.value)});

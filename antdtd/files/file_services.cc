@@ -80,12 +80,15 @@ void FileServices::attach(const wire::Envelope& envelope, const wire::Packet& pa
     return refuse(packet.peer, envelope.seq, wire::RefusalCode::kBusy, may.error().message);
   }
   const std::string key = fmt::format("{}\n{}", packet.user, attach->run_dir);
+  // The service that the link leaves may end with that, so it is left before the new one is
+  // looked for. A link that attaches to its own service again keeps it.
+  const auto link = links_.find(packet.peer);
+  if (link != links_.end() && link->second != key) detach(packet.peer);
   if (!services_.contains(key)) {
     if (const Status started = start(envelope.job, packet.user, attach->run_dir); !started) {
       return refuse(packet.peer, envelope.seq, wire::RefusalCode::kIo, started.error().message);
     }
   }
-  detach(packet.peer);
   Service& service = *services_.at(key);
   service.used = loop_.now();
   service.peers.insert(packet.peer);

@@ -140,6 +140,10 @@ void Agent::adopt() {
   }
   claims_.join(supervision_.devices().leased_uuids());
   see_devices();  // those that its own processes have are not another agent's
+  for (const auto& [job, record] : records_) {
+    // The private agent's own job lasts as long as its daemon, which that agent starts.
+    if (job != private_job_->name()) apply(supervision::JobFound{job});
+  }
   private_job_->begin();
 }
 

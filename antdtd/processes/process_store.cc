@@ -161,6 +161,8 @@ std::map<std::string, JobRecord> ProcessStore::jobs() const {
     auto record = read_record<JobRecord>(jobs_dir_ + "/" + job + "/job");
     if (record) {
       found[job] = std::move(*record);
+    } else if (::rmdir((jobs_dir_ + "/" + job).c_str()) == 0) {
+      continue;  // empty: an earlier agent ended before it wrote the record, or while it removed it
     } else {
       log_warn("the record of job {} cannot be read: {}", job, record.error().message);
     }

@@ -161,6 +161,8 @@ void Supervision::on(const ProcessFound& e, Turn& turn) {
   job.processes[e.key.member] = std::move(process);
 }
 
+void Supervision::on(const JobFound& e, Turn& turn) { job_at(e.job, turn.now); }
+
 // ----------------------------------------------------------------- stopping
 
 void Supervision::on(const StopWanted& e, Turn& turn) {

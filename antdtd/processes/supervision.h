@@ -103,9 +103,14 @@ struct ProcessFound {
   std::uint32_t pid = 0;  // 0: not known yet
   std::optional<ExitStatus> status;
 };
+// A job of which an earlier agent left a record. Without a daemon that attaches it is forgotten
+// like any other.
+struct JobFound {
+  std::string job;
+};
 struct TimePassed {};
 using Input = std::variant<StartWanted, StopWanted, WorkerStarted, ProcessEnded, ExitAcknowledged,
-                           DaemonAttached, DaemonHeard, JobOver, ProcessFound, TimePassed,
+                           DaemonAttached, DaemonHeard, JobOver, ProcessFound, JobFound, TimePassed,
                            leases::DevicesSeen>;
 
 struct LaunchProcess {
@@ -227,6 +232,7 @@ class Supervision {
   void on(const DaemonHeard& e, Turn& turn);
   void on(const JobOver& e, Turn& turn);
   void on(const ProcessFound& e, Turn& turn);
+  void on(const JobFound& e, Turn& turn);
   void on(const TimePassed& e, Turn& turn);
   void on(const leases::DevicesSeen& e, Turn& turn);
 

@@ -389,6 +389,15 @@ TEST_F(AgentTest, AJobWhoseDaemonIsSilentIsStopped) {
   EXPECT_EQ(daemon.await_message<wire::ProcessExited>().signal, 15);
 }
 
+TEST_F(AgentTest, AnEmptyDirectoryOfAJobIsRemoved) {
+  const std::string empty = path("state/jobs/nothing");
+  ASSERT_TRUE(make_directories(empty));
+  start_agent();
+  Peer daemon = attach();
+  EXPECT_FALSE(std::filesystem::exists(empty));
+  EXPECT_TRUE(std::filesystem::exists(path("state/jobs/" + job_)));
+}
+
 TEST_F(AgentTest, ASecondAgentOnTheSameStateIsRefused) {
   start_agent();
   { const Peer daemon = attach(); }

@@ -257,5 +257,13 @@ TEST_F(SupervisionTest, TheNextWakeupIsTheNearestThingToDo) {
   EXPECT_EQ(machine_.next_wakeup(), now_ + seconds(1));
 }
 
+TEST_F(SupervisionTest, AJobOfWhichOnlyARecordWasFoundIsForgottenAfterAnHourWithoutItsDaemon) {
+  EXPECT_TRUE(step(supervision::JobFound{"job-1"}).empty());
+  ASSERT_EQ(machine_.next_wakeup(), now_ + hours(1));
+  now_ += hours(1);
+  EXPECT_EQ(only<supervision::ForgetJob>(step(supervision::TimePassed{})).size(), 1u);
+  EXPECT_FALSE(machine_.knows("job-1"));
+}
+
 }  // namespace
 }  // namespace antdt::antdtd

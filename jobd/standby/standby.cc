@@ -139,6 +139,9 @@ Status await_free_lock(store::Etcd& etcd, const StandbyOptions& standby) {
 Result<std::unique_ptr<JobDaemon>> stand_by(EventLoop& loop, const Clock& clock,
                                             transport::Context& context, Options options,
                                             const StandbyOptions& standby) {
+  // The launching host's daemon began well. What this host alone cannot do, such as listening at
+  // metrics.listen, must not end the job.
+  options.is_restart = true;
   const sigset_t signals = ending_signals();
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ANTDT_TRY(const auto etcd, store::Client::make(standby.etcd));

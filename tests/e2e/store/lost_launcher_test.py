@@ -41,8 +41,10 @@ class LostLauncher(SeparateHosts):
     def job(self, workers=2, delay="20ms"):
         store = (f'store = "{self.etcd.url}"\nstore_ca = "{self.etcd.certificates.ca}"\n'
                  f'store_cert = "{self.etcd.client_certificate}"\nstore_key = "{self.etcd.client_key}"\n')
+        # The launching host's address, at which no other host can serve metrics.
+        metrics = f'[metrics]\nlisten = "{LAUNCHER}:9400"\n'
         text = tally.job(workers=workers, records=RECORDS, epochs=EPOCHS, delay=delay,
-                         extra=self.cluster(self.b, self.c) + store + EXTRA)
+                         extra=self.cluster(self.b, self.c) + store + EXTRA + metrics)
         return self.write("job.toml", text.replace(
             'command = ["antdt-trainer"]',
             'command = ["antdt-trainer"]\nresources = { cpus = 1 }'))

@@ -69,6 +69,7 @@ Status Turns::on_journal(const char* what, const std::function<Status()>& work) 
       what, [&done, &work] { done = work(); },
       [this] {
         if (shell_.links) shell_.links->heartbeat();
+        if (shell_.keeper) shell_.keeper->heartbeat();
         shell_.look_at_disks();
         shell_.inbox.answer_status_alone();
       });

@@ -31,9 +31,13 @@ void KeeperLink::say(const T& message) {
   std::ignore = agent_.send(wire::make_packet(envelope_, message));
 }
 
+void KeeperLink::heartbeat() {
+  if (known_) say(wire::Heartbeat{});
+}
+
 void KeeperLink::tick() {
   timer_ = loop_.call_after(kEvery, [this] { tick(); });
-  if (known_) return say(wire::Heartbeat{});
+  if (known_) return heartbeat();
   say(wire::Hello{wire::kMinVersion, wire::kMaxVersion, "antdt-jobd"});
   say(wire::Attach{incarnation_});
 }

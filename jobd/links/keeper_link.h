@@ -20,6 +20,10 @@ class KeeperLink {
   KeeperLink(const KeeperLink&) = delete;
   KeeperLink& operator=(const KeeperLink&) = delete;
 
+  // Tells the agent that the daemon lives. The link calls it each second; whoever keeps the loop
+  // from turning must call it too.
+  void heartbeat();
+
  private:
   void tick();
   void receive();

@@ -12,6 +12,7 @@ import unittest
 import shared  # noqa: F401 (finds what follows)
 import tally
 from harness import BIN, await_true, needs_trainer
+from hosts import Hosts
 
 LIBRARY = BIN.parent / "tests" / "libantdt_slow_path.so"
 PATIENCE = """[failure]
@@ -24,11 +25,14 @@ every = "1s"
 # Seconds: longer than each of these. ANTDT_STALL=300 shows the same of five minutes.
 STALL = int(os.environ.get("ANTDT_STALL", "5"))
 RECORDS = 40000 + 2500 * (STALL - 5)  # so that the job trains for longer
+# Seconds for which a private agent waits for a word of its job daemon at least: half of what
+# launcher/start/start.cc gives it.
+KEEPER_PATIENCE = 10
 
 
 @needs_trainer
 @unittest.skipUnless(LIBRARY.exists(), "the unit tests' library is not built")
-class StandingDisk(tally.TallyTest):
+class StandingDisk(Hosts, tally.TallyTest):
     def setUp(self):
         super().setUp()
         self.control = self.dir / "control"
@@ -47,10 +51,10 @@ class StandingDisk(tally.TallyTest):
         self.programs = programs
         self.slow_env = dict(self.env, ANTDT_TEST_SLOW_CONTROL=str(self.control))
 
-    def start(self, *args):
+    def start(self, *args, records=RECORDS, extra=""):
         """A job whose job daemon is held up below its run directory."""
-        job = self.write("job.toml", tally.job(workers=2, records=RECORDS, delay="10ms",
-                                               extra=PATIENCE))
+        job = self.write("job.toml", tally.job(workers=2, records=records, delay="10ms",
+                                               extra=PATIENCE + extra))
         self.env = dict(self.slow_env, ANTDT_TEST_SLOW_PATH=str(self.dir / "run1"))
         run_dir = self.dir / "run1"
         process = subprocess.Popen(
@@ -74,8 +78,8 @@ class StandingDisk(tally.TallyTest):
         lines = pathlib.Path("/proc/net/unix").read_text().splitlines()
         return {line.split()[6] for line in lines if line.endswith(socket)}
 
-    def stand_still(self, run_dir):
-        """Stalls the disk until the trouble is reported, and STALL seconds in all."""
+    def stand_still(self, run_dir, seconds=STALL):
+        """Stalls the disk until the trouble is reported, and `seconds` in all."""
         said = self.begin_to_stall(run_dir)
         explained = self.antdt("explain", run_dir)
         self.assertIn("A disk stands still: the filesystem of", explained.stdout, explained.stderr)
@@ -84,15 +88,15 @@ class StandingDisk(tally.TallyTest):
         status = self.antdt("status", run_dir, timeout=60)
         self.env = env
         self.assertIn("has not answered for", status.stdout, status.stderr)
-        during = self.await_status(run_dir, lambda s: seconds_in(s["disk_trouble"]) >= STALL,
-                                   60 + STALL, "it stands still for long")
+        during = self.await_status(run_dir, lambda s: seconds_in(s["disk_trouble"]) >= seconds,
+                                   60 + seconds, "it stands still for long")
         self.control.write_text("")
         self.await_status(run_dir, lambda s: not s["disk_trouble"], 30, "it is over")
         return said, during
 
-    def assert_nothing_was_lost(self, process, run_dir):
+    def assert_nothing_was_lost(self, process, run_dir, records=RECORDS):
         summary = self.finish(process, run_dir, timeout=180 + 2 * STALL)
-        self.assert_exact(summary, run_dir, RECORDS, 2)
+        self.assert_exact(summary, run_dir, records, 2)
         self.assertEqual(summary["failures"], [])
         self.assertEqual([w["attempt"] for w in summary["workers"]], [1, 1])
         events = (run_dir / "events.jsonl").read_text()
@@ -110,6 +114,15 @@ class StandingDisk(tally.TallyTest):
         process, run_dir = self.start()
         self.stand_still(run_dir)
         self.assert_nothing_was_lost(process, run_dir)
+
+    def test_a_private_agent_that_only_keeps_the_job_daemon_does_not_take_it_for_hung(self):
+        keys = self.keys("keys")
+        host = self.agent("hosta", keys)
+        process, run_dir = self.start(records=20000, extra=self.cluster([host], keys))
+        self.stand_still(run_dir, max(STALL, KEEPER_PATIENCE + 3))
+        self.assert_nothing_was_lost(process, run_dir, records=20000)
+        summary = json.loads((run_dir / "summary.json").read_text())
+        self.assertEqual(summary["incarnations"], 1)
 
     def test_an_order_that_is_given_meanwhile_is_carried_out_afterwards(self):
         process, run_dir = self.start("--detach")

@@ -80,8 +80,9 @@ RunState state_of(const RunningJob& job) {
     case RunningJob::Place::kUnknown:
       break;
   }
+  // An agent that does not answer says nothing about the job.
   const auto there = is_there(job.through, job.control.job);
-  return there && *there ? RunState::kRunning : RunState::kBrokenOff;
+  return !there || *there ? RunState::kRunning : RunState::kBrokenOff;
 }
 
 Result<report::Status> status_of(RunningJob& job) {

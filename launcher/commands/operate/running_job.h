@@ -38,7 +38,8 @@ struct RunningJob {
 [[nodiscard]] Result<RunningJob> reach_through(const ThroughAgent& through, const std::string& job);
 
 // Whether the job runs, here or elsewhere. kBrokenOff if the agent through which it was reached
-// knows nothing of its daemon any more.
+// says that the job is not there or has ended; kRunning if that agent does not answer, so that
+// whoever waits goes on waiting.
 [[nodiscard]] RunState state_of(const RunningJob& job);
 
 // Through an agent that does not lead to the job daemon any more, another one is tried.

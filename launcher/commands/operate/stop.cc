@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,20 +66,33 @@ std::vector<std::string> written_by(const report::Status& status) {
   return all;
 }
 
-// Returns when the job has ended. Waits for `grace` and some time after it, and for as long as the
-// last checkpoint is written, as the job does.
-Status await_end(RunningJob& job, std::chrono::milliseconds grace) {
+std::string why_late(const RunningJob& job, std::chrono::milliseconds grace) {
+  const std::string within = schema::format_duration(grace);
+  if (job.place == RunningJob::Place::kUnknown) {
+    return fmt::format("job {} has not left {} within its grace of {}", job.control.job,
+                       job.through.agent, within);
+  }
+  return fmt::format("the job in {} did not end within its grace of {}; see {}/jobd.log",
+                     job.run_dir, within, job.run_dir);
+}
+
+// Returns when `over` is true. Waits for `grace` and some time after it, and for as long as the
+// last checkpoint is written, as the job does. An error of `over` is none if it may pass.
+Status await_end(RunningJob& job, std::chrono::milliseconds grace,
+                 const std::function<Result<bool>()>& over) {
   const SteadyClock clock;
   MonoTime deadline = clock.now() + grace + kAfterGrace;
   MonoTime tell_at = clock.now() + kTellEvery;
   std::vector<std::string> written;
-  while (state_of(job) == RunState::kRunning) {
+  while (true) {
+    const auto ended = over();
     const MonoTime now = clock.now();
-    if (now > deadline) {
-      return fail(ErrorKind::kUnreachable,
-                  "the job in {} did not end within its grace of {}; see {}/jobd.log", job.run_dir,
-                  schema::format_duration(grace), job.run_dir);
+    const bool late = now > deadline;
+    if (!ended && (late || ended.error().kind != ErrorKind::kUnreachable)) {
+      return tl::unexpected<Error>(ended.error());
     }
+    if (ended && *ended) return {};
+    if (late) return fail(ErrorKind::kUnreachable, "{}", why_late(job, grace));
     if (now >= tell_at) {
       tell_at = now + kTellEvery;
       const auto status = status_of(job);
@@ -92,7 +106,6 @@ Status await_end(RunningJob& job, std::chrono::milliseconds grace) {
     }
     std::this_thread::sleep_for(job.through.wanted() ? kLookElsewhereEvery : kLookEvery);
   }
-  return {};
 }
 
 // A job that ended by itself at that moment, or failed, is reported as such.
@@ -106,10 +119,9 @@ Result<int> tell_end(const std::string& run_dir) {
 }
 
 // Only whether the agent still has the job can be known.
-Result<int> await_gone_from(const RunningJob& job, std::chrono::milliseconds grace) {
+Result<int> await_gone_from(RunningJob& job, std::chrono::milliseconds grace) {
   ANTDT_RETURN_IF_ERROR(
-      await_gone(job.through, job.control.job,
-                 grace + std::chrono::duration_cast<std::chrono::milliseconds>(kAfterGrace)));
+      await_end(job, grace, [&job] { return has_left(job.through, job.control.job); }));
   fmt::print("{} has left {}\n", job.control.job, job.through.agent);
   return 0;
 }
@@ -131,7 +143,8 @@ Result<int> stop(const StopOptions& options) {
     return await_gone_from(job, grace.value_or(kGraceOfAnother));
   }
   ANTDT_TRY(const launcher::JobConfig config, launcher::load_effective(job.run_dir));
-  ANTDT_RETURN_IF_ERROR(await_end(job, grace.value_or(config.failure.stop_grace)));
+  const auto over = [&job]() -> Result<bool> { return state_of(job) != RunState::kRunning; };
+  ANTDT_RETURN_IF_ERROR(await_end(job, grace.value_or(config.failure.stop_grace), over));
   return tell_end(job.run_dir);
 }
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <thread>
+#include <optional>
 
 #include "core/clock.h"
 #include "launcher/start/admin_link.h"
@@ -15,7 +15,6 @@ namespace antdt::cli {
 namespace {
 
 constexpr Duration kAgentAnswers = std::chrono::seconds(5);
-constexpr Duration kAgentAskedAgain = std::chrono::milliseconds(200);
 
 Result<launcher::AdminLink> open_link(transport::Context& context, const ThroughAgent& through) {
   return launcher::AdminLink::open(context, through.agent,
@@ -36,26 +35,27 @@ void add_agent_options(CLI::App& command, ThroughAgent& through, const std::stri
       ->capture_default_str();
 }
 
-Result<bool> is_there(const ThroughAgent& through, const std::string& job) {
+namespace {
+
+// What the agent says of the job; empty: nothing.
+Result<std::optional<wire::JobHere>> told_of(const ThroughAgent& through, const std::string& job) {
   transport::Context context;
   ANTDT_TRY(launcher::AdminLink link, open_link(context, through));
   ANTDT_TRY(const auto here, link.jobs(kAgentAnswers));
-  return std::ranges::find(here.jobs, job, &wire::JobHere::job) != here.jobs.end();
+  const auto found = std::ranges::find(here.jobs, job, &wire::JobHere::job);
+  return found == here.jobs.end() ? std::nullopt : std::optional(*found);
 }
 
-Status await_gone(const ThroughAgent& through, const std::string& job,
-                  std::chrono::milliseconds patience) {
-  transport::Context context;
-  ANTDT_TRY(launcher::AdminLink link, open_link(context, through));
-  const SteadyClock clock;
-  const MonoTime deadline = clock.now() + patience;
-  while (clock.now() < deadline) {
-    ANTDT_TRY(const auto here, link.jobs(kAgentAnswers));
-    if (std::ranges::find(here.jobs, job, &wire::JobHere::job) == here.jobs.end()) return {};
-    std::this_thread::sleep_for(kAgentAskedAgain);
-  }
-  return fail(ErrorKind::kUnreachable, "job {} did not end on {} within {:.0f} s", job,
-              through.agent, to_seconds(patience));
+}  // namespace
+
+Result<bool> is_there(const ThroughAgent& through, const std::string& job) {
+  ANTDT_TRY(const auto told, told_of(through, job));
+  return told.has_value();
+}
+
+Result<bool> has_left(const ThroughAgent& through, const std::string& job) {
+  ANTDT_TRY(const auto told, told_of(through, job));
+  return !told;
 }
 
 Status print_jobs_of(const ThroughAgent& through, bool json) {
@@ -75,8 +75,8 @@ Status print_jobs_of(const ThroughAgent& through, bool json) {
   }
   std::vector<std::vector<std::string>> cells;
   for (const wire::JobHere& job : here.jobs) {
-    cells.push_back({job.job, job.user, std::to_string(job.processes),
-                     job.attached ? "connected" : "its daemon is away"});
+    cells.push_back(
+        {job.job, job.user, std::to_string(job.processes), job.attached ? "connected" : "its daemon is away"});
   }
   for (const std::string& line :
        launcher::text_table({"job", "user", "processes#", "daemon"}, cells)) {

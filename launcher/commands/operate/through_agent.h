@@ -3,7 +3,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <string>
 
 #include "core/result.h"
@@ -25,9 +24,8 @@ void add_agent_options(CLI::App& command, ThroughAgent& through, const std::stri
 
 // Whether the agent has the job: its daemon is connected, or its processes run there.
 [[nodiscard]] Result<bool> is_there(const ThroughAgent& through, const std::string& job);
-// Returns once the agent does not have the job any more; kUnreachable after `patience`.
-[[nodiscard]] Status await_gone(const ThroughAgent& through, const std::string& job,
-                                std::chrono::milliseconds patience);
+// Whether nothing of the job is left there.
+[[nodiscard]] Result<bool> has_left(const ThroughAgent& through, const std::string& job);
 // Drains the agent's host, or ends that, and returns what the agent says of its host afterwards.
 [[nodiscard]] Result<wire::JobsReply> drain_through(const ThroughAgent& through,
                                                     const wire::DrainHost& order);

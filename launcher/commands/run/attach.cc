@@ -25,24 +25,32 @@ struct AttachOptions {
 };
 
 // Nothing of the run is on this host, so only whether its daemon is connected to the agent is
-// known.
+// known. The agent may be away for a while, as the job daemon may.
 Result<int> attach_through(const AttachOptions& options) {
   launcher::hold_signals();
   const SteadyClock clock;
   MonoTime seen = clock.now();
   while (true) {
-    ANTDT_TRY(RunningJob job, reach(options.run, options.through));
-    if (state_of(job) != RunState::kRunning) {
+    const auto there = is_there(options.through, options.run);
+    const bool too_long = clock.now() - seen >= kMayBeAwayFor;
+    if (!there) {
+      const bool may_pass = there.error().kind == ErrorKind::kUnreachable;
+      if (!may_pass || too_long) return tl::unexpected<Error>(there.error());
+      std::this_thread::sleep_for(kTriedAgainEvery);
+      continue;
+    }
+    if (!*there) {
       return fail(ErrorKind::kUnreachable,
                   "{} does not have job {} any more: how it ended is in the run directory on the "
                   "host of its job daemon, or of antdt run",
                   options.through.agent, options.run);
     }
     // A watch takes a while to end, so the agent is asked again before this is said.
-    if (clock.now() - seen >= kMayBeAwayFor) {
+    if (too_long) {
       return fail(ErrorKind::kUnreachable, "no daemon of job {} is connected to {}", options.run,
                   options.through.agent);
     }
+    ANTDT_TRY(RunningJob job, reach(options.run, options.through));
     launcher::WatchOptions watch;
     watch.run_dir = job.run_dir;
     watch.control = job.control;

@@ -51,6 +51,7 @@ int exit_code_of(const antdt::Error& error) {
 
 int main(int argc, char** argv) {
   antdt::ignore_sigpipe();
+  antdt::raise_open_files_limit();
   antdt::keep_freed_memory();
   CLI::App app{"The daemon of one AntDT job. It is started by an agent; see antdt(1)."};
   antdt::jobd::Options options;

@@ -61,6 +61,7 @@ int main(int argc, char** argv) {
     return app.exit(e) == 0 ? 0 : 2;
   }
   ignore_sigpipe();
+  raise_open_files_limit();
   keep_freed_memory();
   // Without its parent, nobody would notice the end of this process.
   prctl(PR_SET_PDEATHSIG, SIGKILL);

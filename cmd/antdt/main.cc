@@ -14,6 +14,7 @@
 
 int main(int argc, char** argv) {
   antdt::ignore_sigpipe();
+  antdt::raise_open_files_limit();
   CLI::App app(
       "Train one model on many machines of unequal and changing speed.\n"
       "See antdt(1) and job.toml(5).");

@@ -1,12 +1,14 @@
 #include "core/os/process.h"
 
 #include <malloc.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,6 +22,10 @@ struct ProcessState {
   char state = '?';
   std::uint64_t start_time = 0;
 };
+
+// The limit of open files before it was raised. As the limit itself, it belongs to the process; any
+// function of it may start a program.
+std::optional<rlimit> open_files_before_raise;
 
 tl::unexpected<Error> no_such_process(pid_t pid) {
   return fail(ErrorKind::kUnreachable, "there is no process {}", pid);
@@ -45,6 +51,18 @@ Result<ProcessState> read_process_state(pid_t pid) {
 }  // namespace
 
 void ignore_sigpipe() { std::signal(SIGPIPE, SIG_IGN); }
+
+// A system that does not grant the limit leaves the process with what it has.
+void raise_open_files_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  const rlimit raised{limit.rlim_max, limit.rlim_max};
+  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) open_files_before_raise = limit;
+}
+
+void restore_open_files_limit_for_child() {
+  if (open_files_before_raise) setrlimit(RLIMIT_NOFILE, &*open_files_before_raise);
+}
 
 void reset_signals_for_child() {
   for (int signal = 1; signal < 32; ++signal) {

@@ -19,6 +19,16 @@ void ignore_sigpipe();
 // messages; to be called once, first.
 void keep_freed_memory();
 
+// Raises this process's own limit of open files to what the system allows it; a process with a
+// connection to each of many hosts needs more than the usual 1024. For main, before it starts
+// threads. Not for processes in which a user's code runs: it may use select(), or close every
+// descriptor up to the limit.
+void raise_open_files_limit();
+
+// To be called in a child between fork and exec: gives the program the limit of open files that
+// this process had before raise_open_files_limit(). Async-signal-safe.
+void restore_open_files_limit_for_child();
+
 // To be called in a child between fork and exec: unblocks and restores all signals that this
 // process blocks or ignores for itself. Async-signal-safe.
 void reset_signals_for_child();

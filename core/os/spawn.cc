@@ -132,6 +132,7 @@ void yield_to_others() {
     give_up(p.report, Stage::kDirectory);
   }
   reset_signals_for_child();
+  restore_open_files_limit_for_child();
   execvpe(p.what.program.c_str(), p.argv.data(), p.envp.data());
   give_up(p.report, Stage::kExecute);
 }

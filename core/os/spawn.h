@@ -1,9 +1,10 @@
 // Starts programs. This is the one place where the project forks and executes. (Agents start shims
 // with Boost.Process, antdtd/processes/shim_launcher.cc.)
 //
-// The child has the three standard descriptors that it is given, those of `pass`, and no others; no
-// signal is blocked or ignored in it. Everything that may fail is done before the program begins,
-// and the child reports a failure through a pipe, so an error names the step that failed.
+// The child has the three standard descriptors that it is given, those of `pass`, and no others. No
+// signal is blocked or ignored in it, and its limit of open files is the one that this process had
+// before it raised its own (core/os/process.h). Everything that may fail is done before the program
+// begins, and the child reports a failure through a pipe, so an error names the step that failed.
 #pragma once
 
 #include <sys/types.h>

@@ -162,6 +162,12 @@ Result<Socket> Socket::open(Context& context, bool router) {
     socket.set(zmq::sockopt::maxmsgsize, kMaxMessageBytes);
     return opened;
   } catch (const zmq::error_t& error) {
+    if (error.num() == EMFILE) {
+      return fail(ErrorKind::kIo,
+                  "making a socket: {}; a higher limit of open files of this process helps (see "
+                  "'ulimit -n')",
+                  error.what());
+    }
     return fail_zmq(ErrorKind::kIo, "making a socket", error);
   }
 }

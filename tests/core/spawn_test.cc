@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 
 #include "core/os/fs.h"
 #include "core/os/owned_fd.h"
+#include "core/os/process.h"
 
 namespace antdt {
 namespace {
@@ -137,6 +139,23 @@ TEST(SpawnTest, OnlyPassedDescriptorsReachTheChild) {
   what.pass = {101};
   EXPECT_EQ(output_of(what, "for f in 100 101; do [ -e /proc/$$/fd/$f ] && echo $f; done; true"),
             "101\n");
+}
+
+TEST(SpawnTest, AProgramHasTheLimitOfOpenFilesThatThisProcessHadBeforeItRaisedItsOwn) {
+  const auto limit = [] {
+    rlimit now{};
+    getrlimit(RLIMIT_NOFILE, &now);
+    return now;
+  };
+  const rlimit before = limit();
+  const rlimit low{200, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  raise_open_files_limit();
+  EXPECT_EQ(limit().rlim_cur, before.rlim_max);
+  EXPECT_EQ(output_of(Spawn{}, "ulimit -n"), "200\n");
+  raise_open_files_limit();
+  EXPECT_EQ(output_of(Spawn{}, "ulimit -n"), "200\n") << "raised twice";
+  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST(SpawnTest, AYieldingProcessIsNicerAndTheFirstToBeKilled) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -223,6 +224,23 @@ TEST_F(SocketTest, TheLastReplyGetsOutBeforeTheSocketIsDestroyed) {
     ASSERT_EQ(server.send(reply), SendOutcome::kSent);
   }
   EXPECT_TRUE(client.wait_readable(20s));
+}
+
+TEST_F(SocketTest, WhereNoMoreFilesMayBeOpenTheErrorNamesTheLimit) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit low{64, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  std::vector<Socket> sockets;
+  std::string why;
+  while (why.empty() && sockets.size() < 100) {
+    auto socket = Socket::connect_ipc(context_, path_);
+    if (socket) sockets.push_back(std::move(*socket));
+    if (!socket) why = socket.error().message;
+  }
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_THAT(why, HasSubstr("making a socket: Too many open files"));
+  EXPECT_THAT(why, HasSubstr("ulimit -n"));
 }
 
 }  // namespace

@@ -39,14 +39,19 @@ void Agent::on_admin(const wire::Envelope& envelope, const wire::Packet& packet,
   Result<wire::RelayedRequest> request = wire::decode<wire::RelayedRequest>(packet.body);
   if (!request)
     return daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid, request.error().message);
+  const bool own =
+      records_.contains(envelope.job) && sockets_->owner_of(envelope.job).uid == user.identity.uid;
+  if (supervision_.is_over(envelope.job) && (own || user.admin)) {
+    return daemons_->refuse(
+        packet, envelope, wire::RefusalCode::kUnknown,
+        fmt::format("job {} has ended; its last processes here are being ended", envelope.job));
+  }
   if (!daemons_->links().attached(envelope.job)) {
     return daemons_->refuse(packet, envelope, wire::RefusalCode::kUnknown,
                             fmt::format("no daemon of job {} is connected to this agent: antdt "
                                         "jobs --agent lists those that are",
                                         envelope.job));
   }
-  const bool own =
-      records_.contains(envelope.job) && sockets_->owner_of(envelope.job).uid == user.identity.uid;
   const std::string_view deed = deed_of_administrators(request->kind);
   if (!own && (!user.admin || deed.empty())) {
     log_warn("the user {} sent '{}' to job {} and may not: refused", user.identity.name,
@@ -73,7 +78,7 @@ void Agent::list_jobs(const wire::Envelope& envelope, const wire::Packet& packet
     if (!user.admin && owner.uid != user.identity.uid) continue;
     reply.jobs.push_back({job, owner.name,
                           static_cast<std::uint32_t>(supervision_.running(job).size()),
-                          daemons_->links().attached(job)});
+                          daemons_->links().attached(job), supervision_.is_over(job)});
   }
   reply.drain = drain_;
   daemons_->reply(packet, wire::make_packet(envelope, reply));

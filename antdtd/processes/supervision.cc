@@ -414,4 +414,9 @@ std::vector<wire::RunningProcess> Supervision::running(const std::string& job) c
 
 bool Supervision::knows(const std::string& job) const { return jobs_.contains(job); }
 
+bool Supervision::is_over(const std::string& job) const {
+  const auto known = jobs_.find(job);
+  return known != jobs_.end() && known->second.standing == Standing::kOver;
+}
+
 }  // namespace antdt::antdtd::supervision

@@ -199,6 +199,8 @@ class Supervision {
   [[nodiscard]] Capacity free() const;
   [[nodiscard]] const DeviceLeases& devices() const { return devices_; }
   [[nodiscard]] bool knows(const std::string& job) const;
+  // Whether the job is known and over: its last processes are being ended.
+  [[nodiscard]] bool is_over(const std::string& job) const;
 
  private:
   enum class Standing {

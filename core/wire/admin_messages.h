@@ -20,11 +20,13 @@ struct JobHere {
   std::string user;
   std::uint32_t processes = 0;  // how many of its processes run on this host
   bool attached = false;        // its daemon can be reached from here
+  bool over = false;            // it has ended, and what is left of it here is being ended
   ANTDT_PART {
     v("job", m.job);
     v("user", m.user);
     v("processes", m.processes);
     v("attached", m.attached);
+    v("over", m.over);
   }
 };
 struct JobsReply {

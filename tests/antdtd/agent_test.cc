@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/os/process.h"
+#include "core/wire/admin_messages.h"
 #include "core/wire/agent_messages.h"
 #include "core/wire/shard_messages.h"
 #include "core/wire/worker_messages.h"
@@ -387,6 +388,26 @@ TEST_F(AgentTest, AJobWhoseDaemonIsSilentIsStopped) {
   start.orphan_timeout_ms = 2000;  // a busy machine has started it by then
   daemon.send(start, key(0), 1);
   EXPECT_EQ(daemon.await_message<wire::ProcessExited>().signal, 15);
+}
+
+TEST_F(AgentTest, AJobThatIsOverIsListedAsSuchUntilItsLastProcessHasEnded) {
+  start_agent();
+  Peer daemon = attach();
+  const auto job_here = [&] {
+    daemon.send(wire::JobsRequest{});
+    return daemon.await_message<wire::JobsReply>().jobs;
+  };
+  start(daemon, 0, "trap '' TERM; while :; do sleep 1; done");
+  ASSERT_EQ(job_here().size(), 1U);
+  EXPECT_FALSE(job_here().front().over);
+  daemon.send(wire::Detach{});
+  ASSERT_EQ(job_here().size(), 1U);
+  EXPECT_TRUE(job_here().front().over);
+  EXPECT_EQ(job_here().front().processes, 1U);
+  daemon.send(wire::RelayedRequest{"status-request", "", ""});
+  EXPECT_THAT(daemon.await_message<wire::Refused>().reason,
+              HasSubstr(job_ + " has ended; its last processes here are being ended"));
+  EXPECT_TRUE(await([&] { return job_here().empty(); }));
 }
 
 TEST_F(AgentTest, AnEmptyDirectoryOfAJobIsRemoved) {

@@ -265,5 +265,14 @@ TEST_F(SupervisionTest, AJobOfWhichOnlyARecordWasFoundIsForgottenAfterAnHourWith
   EXPECT_FALSE(machine_.knows("job-1"));
 }
 
+TEST_F(SupervisionTest, AJobIsOverUntilItsLastProcessHasEnded) {
+  run(key(0));
+  EXPECT_FALSE(machine_.is_over("job-1"));
+  step(supervision::JobOver{"job-1"});
+  EXPECT_TRUE(machine_.is_over("job-1"));
+  step(supervision::ProcessEnded{key(0), {}});
+  EXPECT_FALSE(machine_.is_over("job-1")) << "it is forgotten";
+}
+
 }  // namespace
 }  // namespace antdt::antdtd

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 
 #include "core/clock.h"
 #include "launcher/start/admin_link.h"
@@ -46,11 +47,16 @@ Result<std::optional<wire::JobHere>> told_of(const ThroughAgent& through, const 
   return found == here.jobs.end() ? std::nullopt : std::optional(*found);
 }
 
+std::string_view daemon_of(const wire::JobHere& job) {
+  if (job.over) return "has ended";
+  return job.attached ? "connected" : "its daemon is away";
+}
+
 }  // namespace
 
 Result<bool> is_there(const ThroughAgent& through, const std::string& job) {
   ANTDT_TRY(const auto told, told_of(through, job));
-  return told.has_value();
+  return told && !told->over;
 }
 
 Result<bool> has_left(const ThroughAgent& through, const std::string& job) {
@@ -68,7 +74,8 @@ Status print_jobs_of(const ThroughAgent& through, bool json) {
       out.push_back({{"job", job.job},
                      {"user", job.user},
                      {"processes", job.processes},
-                     {"attached", job.attached}});
+                     {"attached", job.attached},
+                     {"over", job.over}});
     }
     fmt::print("{}\n", out.dump(2));
     return {};
@@ -76,7 +83,7 @@ Status print_jobs_of(const ThroughAgent& through, bool json) {
   std::vector<std::vector<std::string>> cells;
   for (const wire::JobHere& job : here.jobs) {
     cells.push_back(
-        {job.job, job.user, std::to_string(job.processes), job.attached ? "connected" : "its daemon is away"});
+        {job.job, job.user, std::to_string(job.processes), std::string(daemon_of(job))});
   }
   for (const std::string& line :
        launcher::text_table({"job", "user", "processes#", "daemon"}, cells)) {

@@ -22,9 +22,10 @@ void add_agent_options(CLI::App& command, ThroughAgent& through, const std::stri
 // another user, "": nothing.
 [[nodiscard]] std::string help_with_job(const std::string& others);
 
-// Whether the agent has the job: its daemon is connected, or its processes run there.
+// Whether the agent has the job, and the job has not ended: its daemon is connected, or its
+// processes run there.
 [[nodiscard]] Result<bool> is_there(const ThroughAgent& through, const std::string& job);
-// Whether nothing of the job is left there.
+// Whether nothing of the job is left there, not even the last processes of a job that has ended.
 [[nodiscard]] Result<bool> has_left(const ThroughAgent& through, const std::string& job);
 // Drains the agent's host, or ends that, and returns what the agent says of its host afterwards.
 [[nodiscard]] Result<wire::JobsReply> drain_through(const ThroughAgent& through,

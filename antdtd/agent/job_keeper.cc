@@ -172,7 +172,8 @@ std::optional<MonoTime> JobKeeper::next_wakeup() const {
   if (state_ == State::kRestarting) return restart_at_;
   if (state_ == State::kKilling) return shim_killed_at_;
   if (state_ != State::kUp || hung_after_ <= Duration::zero()) return std::nullopt;
-  return heard_at_ ? *heard_at_ + hung_after_ : launched_at_ + std::max(kUnheard, hung_after_);
+  const Duration patience = job_is_over_ ? std::max(kAfterTheEnd, hung_after_) : hung_after_;
+  return heard_at_ ? *heard_at_ + patience : launched_at_ + std::max(kUnheard, patience);
 }
 
 void JobKeeper::check_invariants() const {

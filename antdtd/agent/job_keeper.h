@@ -74,6 +74,9 @@ class JobKeeper {
 
   static constexpr Duration kUnheard = std::chrono::minutes(5);
   static constexpr Duration kKillPatience = std::chrono::seconds(5);
+  // A job daemon that announced the end says nothing more, but may still run the hooks of the last
+  // events. Its agent ends it before this time is over (PrivateJob::daemon_detached).
+  static constexpr Duration kAfterTheEnd = std::chrono::seconds(60);
   // A job daemon that lived at least this long was able to work, so it is started again at once.
   // One that dies sooner is started after growing pauses: its trouble (a full disk, keys that are
   // being replaced, lack of memory) may pass, and its workers go on training meanwhile.

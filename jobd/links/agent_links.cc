@@ -36,6 +36,7 @@ void AgentLinks::add(const std::string& endpoint, transport::Socket socket) {
 }
 
 void AgentLinks::attach(const std::string& endpoint) {
+  if (detached_) return;
   send(endpoint, wire::make_packet(own_envelope(), wire::Hello{wire::kMinVersion, wire::kMaxVersion,
                                                                "antdt-jobd"}));
   send(endpoint, wire::make_packet(own_envelope(), wire::Attach{incarnation_}));
@@ -47,6 +48,7 @@ bool AgentLinks::send(const std::string& endpoint, const wire::Packet& packet) {
 }
 
 void AgentLinks::heartbeat() {
+  if (detached_) return;
   for (auto& [endpoint, link] : links_) {
     if (contacts_.welcome(endpoint))
       send(endpoint, wire::make_packet(own_envelope(), wire::Heartbeat{}));
@@ -61,6 +63,7 @@ void AgentLinks::detach() {
   for (auto& [endpoint, link] : links_) {
     send(endpoint, wire::make_packet(own_envelope(), wire::Detach{}));
   }
+  detached_ = true;
 }
 
 std::vector<std::string> AgentLinks::endpoints() const {
@@ -105,6 +108,7 @@ bool AgentLinks::hear_about_link(const std::string& endpoint, const wire::Envelo
 }
 
 void AgentLinks::tick() {
+  if (detached_) return;
   heartbeat();
   for (const std::string& endpoint : endpoints()) {
     if (!contacts_.welcome(endpoint)) attach(endpoint);

@@ -45,7 +45,8 @@ class AgentLinks {
   void heartbeat();
   // Nothing runs on that host any more, says whoever lent it.
   void gone(const std::string& endpoint, const std::string& reason);
-  // Tells every agent that the job is over.
+  // Tells every agent that the job is over. The links say nothing of their own after that: an agent
+  // that has forgotten the job would take an Attach for that of a new one.
   void detach();
 
   [[nodiscard]] std::vector<std::string> endpoints() const;
@@ -69,6 +70,7 @@ class AgentLinks {
   ctl::AgentContacts contacts_;
   Handlers handlers_;
   std::map<std::string, std::unique_ptr<Link>> links_;
+  bool detached_ = false;
 };
 
 }  // namespace antdt::jobd

@@ -315,6 +315,15 @@ TEST(JobKeeper, AfterTheJobIsOverNoDeathStartsItAgain) {
   EXPECT_EQ(keeper->state(), JobKeeper::State::kOver);
 }
 
+TEST(JobKeeper, ADaemonThatAnnouncedTheEndMayBeSilentWhileItsLastHooksRun) {
+  Keeper keeper(seconds(10));
+  keeper.start(kNow);
+  keeper.heard(kNow);
+  keeper.job_is_over();
+  EXPECT_FALSE(keeper.tick(kNow + JobKeeper::kAfterTheEnd - seconds(1)).kill);
+  EXPECT_TRUE(keeper.tick(kNow + JobKeeper::kAfterTheEnd).kill) << "its agent should have";
+}
+
 TEST(JobKeeper, AJobDaemonThatWasHeardAndFallsSilentIsKilledOnceAndStartedAgain) {
   Keeper keeper(seconds(30));
   keeper.start(kNow);

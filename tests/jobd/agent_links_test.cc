@@ -277,5 +277,24 @@ TEST_F(AgentLinksTest, AllAreToldThatTheJobIsOverAndNothingGoesToAnUnknownHost) 
   EXPECT_THAT(b.heard, ElementsAre("detach"));
 }
 
+TEST_F(AgentLinksTest, AnAgentThatHasForgottenTheJobIsNotAttachedToAgainAfterItsEnd) {
+  PlayedAgent& a = add_welcome("a");
+  links_->detach();
+  await([&] { return !a.heard.empty(); }, "the end");
+  a.say(wire::Refused{wire::RefusalCode::kUnknown, "it does not know this job"});
+  await([&] { return !links_->contacts().welcome("a"); }, "the refusal");
+  pass(kLostAfter + seconds(1));
+  ASSERT_TRUE(links_->send("a", wire::make_packet(
+                                    [] {
+                                      wire::Envelope envelope;
+                                      envelope.job = "ctr";
+                                      return envelope;
+                                    }(),
+                                    wire::Done{})));
+  await([&] { return a.heard.back() == "done"; }, "what was sent last");
+  EXPECT_THAT(a.heard, ElementsAre("detach", "done"));
+  EXPECT_THAT(events, IsEmpty()) << "its host is not lost to a job that is over";
+}
+
 }  // namespace
 }  // namespace antdt::jobd

@@ -62,7 +62,7 @@ worker::Input ServedRows::lost() {
     if (failure && failure->kind == ErrorKind::kRefused) {
       worker_.world().violate("rows as the replica", why + "; " + worker_.doing());
     }
-    if (failure && failure->kind == ErrorKind::kPeerIo) return worker::RowsUnread{why};
+    if (failure) return worker::rows_failed(*failure);
   }
   return worker::CollectiveBroke{why};
 }

@@ -404,12 +404,8 @@ Input MemberDriver::perform(const worker::EvaluateBatch& effect) {
   worker::BatchEvaluated done;
   done.status = batch->status;
   if (batch->status != client::TakeStatus::kData) return done;
-  // Whatever became of the servers: the others evaluate with them as well.
   const Status pulled = pull(batch->examples);
-  if (!pulled && pulled.error().kind == ErrorKind::kPeerIo) {
-    return worker::rows_failed(pulled.error());
-  }
-  if (!pulled) return worker::WorkFailed{{ErrorKind::kAborted, pulled.error().message}};
+  if (!pulled) return worker::rows_failed(pulled.error());
   tools_.account.enter(TimeUse::kCompute);
   auto partial = tools_.engine.evaluate(batch->examples);
   if (!partial) return worker::WorkFailed{partial.error()};

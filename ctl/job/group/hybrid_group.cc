@@ -42,17 +42,24 @@ void HybridGroup::expect(Work& work) {
 }
 
 void HybridGroup::join(Member member, Generation generation, const wire::Join& join, Work& work) {
-  if (member.worker.role != 's') joined_[member] = {generation, join};
-  // What hinders a member concerns the collective, but for rows that its servers cannot read.
-  const bool unread =
-      join.may_pass && generation != Generation{} && generation == parts_.membership.base();
+  // What hinders a member in a generation that has settled are its servers, else the other members.
+  // A join is repeated until all others have joined.
+  bool of_servers = generation != Generation{} && generation == parts_.membership.base();
+  if (member.worker.role != 's') {
+    Joined& last = joined_[member];
+    const bool is_known = last.let_in && last.generation == generation;
+    of_servers = of_servers && !is_known;
+    last = {generation, join, is_known};
+  }
   work.then(servers::GroupJoinRequested{member, join.endpoint, join.key,
-                                        unread ? join.problem : std::string(), unread});
+                                        of_servers ? join.problem : std::string(),
+                                        of_servers && join.may_pass});
 }
 
 void HybridGroup::let_join(Member worker, Work& work) {
   const auto said = joined_.find(worker);
   if (said == joined_.end()) return;
+  said->second.let_in = true;
   work.then(membership::MemberJoined{worker, said->second.generation, said->second.join});
 }
 
@@ -163,7 +170,7 @@ void HybridGroup::carry_out(const servers::Effect& effect, Work& work) {
                  [&](const servers::ReportSwitch&) {},
                  [&](const servers::ReportBackup&) {},
                  [&](const servers::SendRosters&) {},
-                 [&](const servers::ReportTrouble&) {},
+                 [&](const servers::ReportTrouble& e) { parts_.members.report(e, work); },
              },
              effect);
 }

@@ -62,6 +62,7 @@ class HybridGroup final : public Group {
   struct Joined {
     Generation generation;
     wire::Join join;
+    bool let_in = false;  // the servers know it, and what was its problem is told
   };
   void let_join(Member worker, Work& work);
 

@@ -31,6 +31,15 @@ void Members::send_to_running(const WorkerMessage& body, Work& work) const {
   if (parts_.config.spec.external) send_to_group(body, work);
 }
 
+void Members::report(const servers::ReportTrouble& trouble, Work& work) const {
+  const WorkerProcess* w = parts_.lifecycle.find(trouble.worker.worker);
+  const std::string text =
+      fmt::format("{} on {}: {}", trouble.worker.worker,
+                  w == nullptr ? "" : host_name(w->place.host), trouble.problem);
+  work.note("cannot-begin", text);
+  if (trouble.last) work.then(lifecycle::JobFailed{ExitClass::kHost, 3, text});
+}
+
 std::string Members::host_name(const std::string& endpoint) const {
   const HostState* host = parts_.lifecycle.hosts().find(endpoint);
   return host == nullptr || host->name.empty() ? endpoint : host->name;

@@ -8,6 +8,7 @@
 #include "core/ids.h"
 #include "ctl/job/job_events.h"
 #include "ctl/monitor/monitor.h"
+#include "ctl/servers/group_events.h"
 #include "shard_server/pins/pins.h"
 
 namespace antdt::ctl::job {
@@ -29,6 +30,10 @@ class Members {
   void send_to_group(const WorkerMessage& body, Work& work) const;
   // Sends to every worker whose process runs, whether or not it is a member.
   void send_to_running(const WorkerMessage& body, Work& work) const;
+
+  // A worker cannot work with the parameter servers: a person is told, and the job fails if that was
+  // the last attempt.
+  void report(const servers::ReportTrouble& trouble, Work& work) const;
 
   // The name of the host at this end point, as people know it.
   [[nodiscard]] std::string host_name(const std::string& endpoint) const;

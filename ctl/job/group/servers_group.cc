@@ -155,12 +155,7 @@ void ServersGroup::on(const servers::ReportBackup& backed, Work& work) {
 }
 
 void ServersGroup::on(const servers::ReportTrouble& trouble, Work& work) {
-  const WorkerProcess* w = parts_.lifecycle.find(trouble.worker.worker);
-  const std::string text =
-      fmt::format("{} on {}: {}", trouble.worker.worker,
-                  w == nullptr ? "" : parts_.members.host_name(w->place.host), trouble.problem);
-  work.note("cannot-begin", text);
-  if (trouble.last) work.then(lifecycle::JobFailed{ExitClass::kHost, 3, text});
+  parts_.members.report(trouble, work);
 }
 
 void ServersGroup::on(const servers::OpenGroup& formed, Work& work) {

@@ -63,6 +63,19 @@ class JobHybridTest : public JobServersTest {
       server_says(m, saved);
     }
   }
+  // Both members leave the generation that has settled; returns what people are told.
+  std::vector<job::PublishNote> leave_with(const std::string& problem) {
+    clock.advance(std::chrono::seconds(6));
+    const Generation settled = machine->membership().base();
+    wire::Join cannot = join(settled, Step{});
+    cannot.problem = problem;
+    std::vector<job::PublishNote> notes;
+    for (const Member m : {w(0), w(1)}) {
+      const auto outputs = feed(job::WorkerSaid{m, settled, 0, cannot});
+      for (const auto& note : all<job::PublishNote>(outputs)) notes.push_back(note);
+    }
+    return notes;
+  }
   void lose_the_first_server() {
     exits(s(0), SIGKILL);
     clock.advance(std::chrono::seconds(5));
@@ -186,6 +199,51 @@ TEST_F(JobHybridTest, RowsThatServersCannotReadJustNowTakeBothGroupsBack) {
   repeat();
   EXPECT_TRUE(machine->server_group().serving());
   EXPECT_EQ(searches, 2U);
+}
+
+TEST_F(JobHybridTest, WhatServersRefuseIsToldAndEndsTheJobTheFifthTime) {
+  serve_all();
+  settle();
+  for (int n = 0; n < 5; ++n) {
+    ASSERT_FALSE(outcome);
+    const auto notes = leave_with("s1 on a: the tables do not fit");
+    ASSERT_THAT(notes, testing::Not(IsEmpty()));
+    EXPECT_EQ(notes[0].kind, "cannot-begin");
+    EXPECT_EQ(notes[0].text, "w0 on a: s1 on a: the tables do not fit");
+    settle();
+  }
+  for (const Member m : {w(0), w(1), s(0), s(1)}) exits(m, SIGTERM);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->code, 3);
+  EXPECT_THAT(outcome->first_cause, HasSubstr("s1 on a: the tables do not fit"));
+}
+
+TEST_F(JobHybridTest, AProblemThatAMemberRepeatsWhileItWaitsForTheOthersIsToldOnce) {
+  serve_all();
+  settle();
+  const Generation settled = machine->membership().generation();
+  wire::Join cannot = join(settled, Step{});
+  cannot.problem = "the tables do not fit";
+  std::vector<std::string> told;
+  for (int n = 0; n < 9; ++n) {
+    const auto outputs = feed(job::WorkerSaid{w(0), settled, 0, cannot});
+    for (const auto& note : all<job::PublishNote>(outputs)) told.push_back(note.kind);
+    clock.advance(std::chrono::seconds(6));
+  }
+  EXPECT_THAT(told, testing::ElementsAre("cannot-begin"));
+  EXPECT_FALSE(outcome);
+}
+
+TEST_F(JobHybridTest, WhatHindersAMemberInAFormationIsNotTheServersFault) {
+  serve_all();
+  settle();
+  wire::Join broken = join(machine->membership().generation(), Step{});
+  for (const Member m : {w(0), w(1)}) says(m, broken);
+  ASSERT_GT(machine->membership().generation(), machine->membership().base());
+  broken.problem = "cannot connect to w1";
+  for (const auto& note : all<job::PublishNote>(says(w(0), broken))) {
+    EXPECT_NE(note.kind, "cannot-begin") << note.text;
+  }
 }
 
 TEST_F(JobHybridTest, ARestartOfTheJobDaemonKeepsBothGroups) {

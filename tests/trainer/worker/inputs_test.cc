@@ -25,11 +25,20 @@ TEST(GroupFailed, AMemberGivesUpForWhatANewGroupCannotMend) {
   }
 }
 
-// An error of the member's own files or sockets is not taken for a server's.
-TEST(RowsFailed, WhatAServerCannotReadIsToldApart) {
-  EXPECT_TRUE(std::holds_alternative<RowsUnread>(rows_failed({ErrorKind::kPeerIo, "x"})));
-  EXPECT_TRUE(std::holds_alternative<CollectiveBroke>(rows_failed({ErrorKind::kIo, "x"})));
-  EXPECT_TRUE(std::holds_alternative<WorkFailed>(rows_failed({ErrorKind::kUsage, "x"})));
+// Whatever is not the end of the group is told, because the next generation meets it as well. Only
+// what a server cannot read may pass: the member's own files and sockets are not the server's.
+TEST(RowsFailed, OnlyTheEndOfTheGroupIsNoProblem) {
+  EXPECT_TRUE(std::holds_alternative<CollectiveBroke>(rows_failed({ErrorKind::kAborted, "x"})));
+  for (const auto kind : {ErrorKind::kUsage, ErrorKind::kInternal}) {
+    EXPECT_TRUE(std::holds_alternative<WorkFailed>(rows_failed({kind, "x"})));
+  }
+  for (const auto kind : {ErrorKind::kPeerIo, ErrorKind::kIo, ErrorKind::kRefused,
+                          ErrorKind::kCorrupt, ErrorKind::kUnreachable}) {
+    const Input failed = rows_failed({kind, "x"});
+    ASSERT_TRUE(std::holds_alternative<RowsUnread>(failed)) << static_cast<int>(kind);
+    EXPECT_EQ(std::get<RowsUnread>(failed).why, "x");
+    EXPECT_EQ(std::get<RowsUnread>(failed).may_pass, kind == ErrorKind::kPeerIo);
+  }
 }
 
 }  // namespace

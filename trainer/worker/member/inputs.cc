@@ -37,8 +37,11 @@ Input group_failed(const Error& error) {
 }
 
 Input rows_failed(const Error& error) {
-  if (error.kind == ErrorKind::kPeerIo) return RowsUnread{error.message};
-  return group_failed(error);
+  Input failed = group_failed(error);
+  const bool may_mend = std::holds_alternative<CollectiveBroke>(failed);
+  // The end of the generation is no problem of the servers'.
+  if (!may_mend || error.kind == ErrorKind::kAborted) return failed;
+  return RowsUnread{error.message, error.kind == ErrorKind::kPeerIo};
 }
 
 }  // namespace antdt::worker

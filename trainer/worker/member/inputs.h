@@ -163,9 +163,11 @@ struct BatchEvaluated {
 struct CollectiveBroke {
   std::string why;
 };
-// Servers cannot read the rows of the checkpoint just now, because of the disk.
+// The servers did not give or take rows, though the generation goes on. `may_pass`: they cannot read
+// those of the checkpoint just now, because of the disk.
 struct RowsUnread {
   std::string why;
+  bool may_pass = false;
 };
 // An error of this member itself (its data, its model, a refusal). kAborted during an evaluation
 // means that the generation is over.
@@ -192,7 +194,8 @@ using Input =
 // most errors. It mends neither what the user has to (kUsage) nor what is wrong with this process
 // (kInternal): those are WorkFailed.
 [[nodiscard]] Input group_failed(const Error& error);
-// The same, of an operation with servers. They answer kIo while they cannot read the checkpoint.
+// The same, of an operation with servers: CollectiveBroke only where their group is over (kAborted),
+// else RowsUnread. kPeerIo is what they answer while they cannot read the checkpoint.
 [[nodiscard]] Input rows_failed(const Error& error);
 
 }  // namespace antdt::worker

@@ -139,20 +139,24 @@ void MemberMachine::on(const RegroupOrdered& input, MonoTime, Effects& out) {
   if (input.generation >= generation_ && in_generation()) dissolve(input.reason, out);
 }
 
-// From: an operation with the others. To: joining.
+// From: an operation with the others, or, evaluating, with servers. To: joining.
 void MemberMachine::on(const CollectiveBroke& input, MonoTime, Effects& out) {
+  if (std::holds_alternative<EvalPhase>(state_)) {
+    return phase_ended(PhaseEnd::kOver, input.why, out);
+  }
   auto* const phase = std::get_if<TrainPhase>(&state_);
   if (phase == nullptr) return formation_failed({input.why}, out);
   phase->broke(input.why, out);
   phase_ended(PhaseEnd::kOver, input.why, out);
 }
 
-// From: training, evaluating; at the first batch with these servers. To: joining.
+// From: training, evaluating. To: joining, with the problem: the next generation may have the same.
 void MemberMachine::on(const RowsUnread& input, MonoTime, Effects& out) {
   if (auto* const phase = std::get_if<TrainPhase>(&state_)) phase->broke(input.why, out);
+  Formation::Failed problem{input.why, {}};
   // What members read is another part of the checkpoint.
-  phase_ended(PhaseEnd::kOver, input.why, out,
-              {input.why, StateUnreadable{{}, StateUnreadable::Cause::kDisk}});
+  if (input.may_pass) problem.unread = StateUnreadable{{}, StateUnreadable::Cause::kDisk};
+  phase_ended(PhaseEnd::kOver, input.why, out, problem);
 }
 
 // From: any. To: joining.

@@ -80,8 +80,8 @@ void Network::carry(const Program& from, const std::shared_ptr<Program>& to,
   });
 }
 
-void Network::ask(const Program& from, const std::string& endpoint, PsPacket packet) {
-  const auto to = hosts_.find([&](const Program& p) { return p.endpoint() == endpoint; });
+void Network::ask(const Program& from, const std::string& address, PsPacket packet) {
+  const auto to = hosts_.find([&](const Program& p) { return p.address() == address; });
   const std::string what = world_.tracing() ? sim::describe(packet) : "";
   carry(from, to, what,
         [packet = std::move(packet)](Program& server) mutable { server.asked(std::move(packet)); });

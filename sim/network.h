@@ -41,7 +41,7 @@ class Network {
 
   [[nodiscard]] std::uint64_t new_socket(Member of);
   // Sends to the server at an end point; the answer returns to the packet's socket.
-  void ask(const Program& from, const std::string& endpoint, PsPacket packet);
+  void ask(const Program& from, const std::string& address, PsPacket packet);
   void answer(const Program& from, PsAnswer answer);
 
  private:

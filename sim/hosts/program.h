@@ -65,8 +65,8 @@ class Program {
   virtual void asked(PsPacket /*packet*/) {}
   virtual void answered(PsAnswer /*answer*/) {}
   [[nodiscard]] virtual std::string doing() const = 0;
-  // The end point of its socket; "": it has none.
-  [[nodiscard]] const std::string& endpoint() const { return endpoint_; }
+  // The address of its socket (address_of()); "": it has none.
+  [[nodiscard]] const std::string& address() const { return address_; }
 
   void kill(int signal);
   void lose_power() { end(true); }  // power failure of its host: nobody is told
@@ -105,7 +105,7 @@ class Program {
   const HostClock& clock_;
   Process process_;
   double slowdown_ = 1;
-  std::string endpoint_;
+  std::string address_;
 
  private:
   bool alive_ = true;

@@ -95,8 +95,8 @@ ServedRows::Answer ServedRows::perform(const worker::UseServers& effect) {
       [this](Duration delay, World::Action action) {
         worker_.later(worker_.clock().real(delay), std::move(action));
       },
-      [this](const std::string& endpoint, PsPacket packet) {
-        worker_.send_packet(endpoint, std::move(packet));
+      [this](const std::string& address, PsPacket packet) {
+        worker_.send_packet(address, std::move(packet));
       },
       [this] { return worker_.around().network.new_socket(worker_.member()); },
       // Servers of such a job are not replaced one by one: the generation ends with one of them.

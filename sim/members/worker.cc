@@ -59,8 +59,8 @@ void Worker::answered(PsAnswer answer) {
   later({}, [this, answer = std::move(answer)]() mutable { rows_.answered(std::move(answer)); });
 }
 
-void Worker::send_packet(const std::string& endpoint, PsPacket packet) {
-  if (may_send()) around_.network.ask(*this, endpoint, std::move(packet));
+void Worker::send_packet(const std::string& address, PsPacket packet) {
+  if (may_send()) around_.network.ask(*this, address, std::move(packet));
 }
 
 void Worker::tell_news() {

@@ -41,7 +41,7 @@ class Worker final : public MachineProgram<worker::MemberMachine, worker::Input,
   [[nodiscard]] const HostClock& clock() const { return clock_; }
   [[nodiscard]] std::span<const Record> batch() const { return state_.batch; }
   [[nodiscard]] std::uint32_t rank() const { return seat_.rank(); }
-  void send_packet(const std::string& endpoint, PsPacket packet);
+  void send_packet(const std::string& address, PsPacket packet);
 
   // ---- for its files
   [[nodiscard]] ServedRows& rows() { return rows_; }

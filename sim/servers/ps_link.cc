@@ -50,7 +50,7 @@ void PsLink::perform_all() {
 }
 
 void PsLink::perform(const requests::OpenRequestLink& effect) {
-  links_[effect.link] = {effect.endpoint, outside_.new_socket()};
+  links_[effect.link] = {address_of(effect.endpoint, effect.key), outside_.new_socket()};
 }
 
 void PsLink::perform(const requests::SendRequest& effect) {
@@ -58,7 +58,7 @@ void PsLink::perform(const requests::SendRequest& effect) {
   if (link == links_.end()) return;
   std::visit(
       [&](const auto& ask) {
-        outside_.ask(link->second.endpoint,
+        outside_.ask(link->second.address,
                      {self_, link->second.socket, generation_, effect.seq, PsAsk(ask)});
       },
       *effect.ask);

@@ -21,7 +21,7 @@ class PsLink {
   struct Outside {
     std::function<MonoTime()> now;
     std::function<void(Duration, World::Action)> later;
-    std::function<void(const std::string& endpoint, PsPacket)> ask;
+    std::function<void(const std::string& address, PsPacket)> ask;
     std::function<std::uint64_t()> new_socket;
     std::function<std::optional<wire::PsRoster>(std::uint64_t than)> newer;
     std::function<void()> due;  // called when the caller has waited long enough
@@ -42,7 +42,7 @@ class PsLink {
 
  private:
   struct Link {
-    std::string endpoint;
+    std::string address;
     std::uint64_t socket = 0;
   };
   void perform(const ps::requests::OpenRequestLink& effect);

@@ -23,7 +23,13 @@ using PsReply =
     std::variant<wire::PsOpened, wire::PsPulled, wire::PsStaged, wire::PsIdled, wire::Done,
                  wire::Refused, wire::PsDecided, wire::PsApplied, wire::PsTaken>;
 
-// A packet to an end point. The answer returns to the socket from which it came.
+// Where packets reach the process that listens at this end point with this key. Another process may
+// listen there later, as over tcp.
+[[nodiscard]] inline std::string address_of(const std::string& endpoint, const std::string& key) {
+  return endpoint + " by key " + key;
+}
+
+// A packet to such an address. The answer returns to the socket from which it came.
 struct PsPacket {
   Member from;
   std::uint64_t socket = 0;  // a number among all sockets of the run

@@ -113,8 +113,11 @@ void PsServer::perform(const process::GiveUpProcess& effect) {
 // -------------------------------------------------------------------- the group
 
 void PsServer::perform(const process::OpenEndPoint&) {
-  endpoint_ = fmt::format("{}.{}@{}", member_.worker, member_.attempt, host_);
-  feed(process::EndPointOpened{endpoint_});
+  // The next attempt listens there as well, with another key.
+  const std::string endpoint = fmt::format("{}@{}", member_.worker, host_);
+  const std::string key = fmt::format("{}", member_.attempt);
+  address_ = address_of(endpoint, key);
+  feed(process::EndPointOpened{endpoint, key});
 }
 
 void PsServer::perform(const process::BeginGroup& effect) {
@@ -137,8 +140,8 @@ PsServerLoop::Outside PsServer::outside_of(Generation generation) {
   return {[this](Duration delay, World::Action action) {
             later(clock_.real(delay), std::move(action));
           },
-          [this](const std::string& endpoint, PsPacket packet) {
-            if (may_send()) around_.network.ask(*this, endpoint, std::move(packet));
+          [this](const std::string& address, PsPacket packet) {
+            if (may_send()) around_.network.ask(*this, address, std::move(packet));
           },
           [this](PsAnswer answer) {
             if (may_send()) around_.network.answer(*this, std::move(answer));

@@ -129,16 +129,16 @@ void PsServerLoop::answered(const PsAnswer& answer) {
 // --------------------------------------------------------------------------- links
 
 void PsServerLoop::perform(const linked::OpenLink& effect) {
-  links_[effect.server] = {effect.endpoint, outside_.new_socket()};
+  links_[effect.server] = {address_of(effect.endpoint, effect.key), outside_.new_socket()};
 }
 
 void PsServerLoop::perform(const linked::OpenBackupLink& effect) {
-  backup_ = Link{effect.endpoint, outside_.new_socket()};
+  backup_ = Link{address_of(effect.endpoint, effect.key), outside_.new_socket()};
 }
 
 void PsServerLoop::ask(const Link& link, PsAsk body) {
   outside_.ask(
-      link.endpoint,
+      link.address,
       {{{'s', server_.index()}, {}}, link.socket, server_.generation(), 0, std::move(body)});
 }
 

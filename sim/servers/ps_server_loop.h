@@ -38,7 +38,7 @@ class PsServerLoop {
   // The process of this loop.
   struct Outside {
     std::function<void(Duration, World::Action)> later;
-    std::function<void(const std::string& endpoint, PsPacket)> ask;
+    std::function<void(const std::string& address, PsPacket)> ask;
     std::function<void(PsAnswer)> answer;
     // Writes slices; returns the error, or "".
     std::function<std::string(const std::string& directory, const PsSlices&)> write;
@@ -68,7 +68,7 @@ class PsServerLoop {
 
  private:
   struct Link {
-    std::string endpoint;
+    std::string address;
     std::uint64_t socket = 0;
   };
   void later(Duration delay, World::Action action);

@@ -56,8 +56,8 @@ PsGroup::Outside PsWorker::outside_of_group() {
            [this](Duration delay, World::Action action) {
              later(clock_.real(delay), std::move(action));
            },
-           [this](const std::string& endpoint, PsPacket packet) {
-             if (may_send()) around_.network.ask(*this, endpoint, std::move(packet));
+           [this](const std::string& address, PsPacket packet) {
+             if (may_send()) around_.network.ask(*this, address, std::move(packet));
            },
            [this] { return around_.network.new_socket(member_); },
            [this](std::uint64_t than) { return core_.orders().servers(generation(), than); },

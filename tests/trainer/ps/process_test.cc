@@ -245,6 +245,21 @@ TEST_F(LinkedServerTest, ABackupIsLinkedToNobodyUntilItIsPromoted) {
   EXPECT_TRUE(backup.speaks());
 }
 
+// Over tcp a port is used again by the next process, which has another key.
+TEST_F(LinkedServerTest, AnotherProcessAtTheSameEndPointGetsALinkOfItsOwn) {
+  linked::Start with_keys = start(replica::Role::kAlone, 1);
+  with_keys.keys = {"key of s0", "key of s1"};
+  LinkedServer alone(with_keys);
+  EXPECT_THAT(begins(alone), ElementsAre("s1 at /run/s1"));
+  linked::GroupOrdered now = order(2, 1, "/run/s0", "/run/s1");
+  now.serve.keys = {{WorkerId{'s', 0}, Attempt{1}, "key of s0"},
+                    {WorkerId{'s', 1}, Attempt{1}, "key of s1"}};
+  EXPECT_THAT(links(step(alone, now)), IsEmpty());
+  now.serve.number = 3;
+  now.serve.keys[1] = {WorkerId{'s', 1}, Attempt{2}, "key of the next s1"};
+  EXPECT_THAT(links(step(alone, now)), ElementsAre("s1 at /run/s1"));
+}
+
 TEST_F(LinkedServerTest, AServingProcessCannotBeginAnewAsABackup) {
   LinkedServer alone(start(replica::Role::kAlone, 1));
   begins(alone);

@@ -160,6 +160,37 @@ TEST_F(RequestsTest, ANewerRosterNamesOtherProcesses) {
               ElementsAre("close 2", "open 4 to s5", "close 3", "4: 1"));
 }
 
+// Over tcp a port is used again by the next process, which has another key.
+TEST_F(RequestsTest, AnotherProcessAtTheSameEndPointHasALinkOfItsOwn) {
+  requests::Start start = two_processes();
+  start.roster.keys = {"key of s0"};
+  start.roster.other_keys = {"key of s1"};
+  wire::PsRoster roster = start.roster;
+  begin(std::move(start));
+  answer(1, say());
+  show();
+  roster.other_keys = {"key of the next s1"};
+  EXPECT_THAT(step(requests::RosterLooked{roster}), ElementsAre("close 2", "open 3 to s1"));
+  EXPECT_THAT(step(requests::RosterLooked{roster}), IsEmpty());
+
+  roster.servers = {"s1"};
+  roster.keys = roster.other_keys;
+  roster.others = roster.other_keys = {};
+  EXPECT_THAT(step(requests::RosterLooked{roster}), ElementsAre("close 1"));
+  say();
+  EXPECT_THAT(show(), ElementsAre("3: 2"));
+  std::vector<std::string> said;
+  for (int i = 0; i < 5; ++i) {
+    now += seconds(2);
+    said = wait();
+  }
+  EXPECT_THAT(said, ElementsAre("check s1", "3: 2")) << "this process was never heard";
+
+  roster.keys = {"key of a third s1"};
+  EXPECT_THAT(step(requests::RosterLooked{roster}),
+              ElementsAre("close 3", "open 4 to s1", "check s1", "4: 2"));
+}
+
 TEST_F(RequestsTest, ARefusalIsAnErrorThatSaysWhatMayBeDone) {
   begin(one_server(hours(1)));
   const Requests::Id over = say();

@@ -24,11 +24,11 @@ Requests::Requests(requests::Start start)
 void Requests::begin(requests::Effects& out) {
   const wire::PsRoster& roster = start_.roster;
   for (std::size_t s = 0; s < servers_.size(); ++s) {
-    servers_[s].endpoint = roster.servers[s];
-    servers_[s].link = open_link(roster.servers[s], at(roster.keys, s), out);
-    servers_[s].other_endpoint = at(roster.others, s);
-    if (servers_[s].other_endpoint.empty()) continue;
-    servers_[s].other = open_link(servers_[s].other_endpoint, at(roster.other_keys, s), out);
+    Server& server = servers_[s];
+    server.at = {roster.servers[s], at(roster.keys, s)};
+    server.link = open_link(server.at, out);
+    server.other_at = {at(roster.others, s), at(roster.other_keys, s)};
+    if (!server.other_at.endpoint.empty()) server.other = open_link(server.other_at, out);
   }
 }
 
@@ -39,9 +39,9 @@ void Requests::step(requests::Input input, MonoTime now, requests::Effects& out)
 
 void Requests::check_invariants() const {
   for (const Server& server : servers_) {
-    ANTDT_CHECK(server.link != 0 && (server.other != 0) == !server.other_endpoint.empty(),
-                "a server at {} without a link, or a backup at '{}' without one", server.endpoint,
-                server.other_endpoint);
+    ANTDT_CHECK(server.link != 0 && (server.other != 0) == !server.other_at.endpoint.empty(),
+                "a server at {} without a link, or a backup at '{}' without one",
+                server.at.endpoint, server.other_at.endpoint);
   }
 }
 
@@ -80,13 +80,13 @@ void Requests::say_what_is_due(MonoTime now, requests::Effects& out) {
       failure_ = Error{ErrorKind::kUnreachable,
                        fmt::format("parameter server s{} at {} has not answered for {} s: is it "
                                    "running?",
-                                   request.server, server.endpoint, to_seconds(start_.give_up))};
+                                   request.server, server.at.endpoint, to_seconds(start_.give_up))};
       return;
     }
     if (now < request.again) continue;
     // A server that restores its slices does not answer for long, but accepts connections.
     if (!server.heard && now - request.begun >= start_.reach) {
-      out.emplace_back(requests::CheckReach{request.server, server.endpoint});
+      out.emplace_back(requests::CheckReach{request.server, server.at.endpoint});
     }
     out.emplace_back(requests::SendRequest{server.link, id, request.ask});
     if (server.other != 0) {
@@ -176,9 +176,8 @@ std::vector<requests::LinkId> Requests::links() const {
   return links;
 }
 
-requests::LinkId Requests::open_link(const std::string& endpoint, const std::string& key,
-                                     requests::Effects& out) {
-  out.emplace_back(requests::OpenRequestLink{++last_link_, endpoint, key});
+requests::LinkId Requests::open_link(const Address& at, requests::Effects& out) {
+  out.emplace_back(requests::OpenRequestLink{++last_link_, at.endpoint, at.key});
   return last_link_;
 }
 
@@ -187,7 +186,8 @@ void Requests::move_to_other(std::uint32_t index, MonoTime now, requests::Effect
   Server& server = servers_[index];
   out.emplace_back(requests::CloseRequestLink{server.link});
   server.link = std::exchange(server.other, 0);
-  server.endpoint = std::exchange(server.other_endpoint, {});
+  server.at = std::exchange(server.other_at, {});
+  server.heard = false;
   say_again_now(index, now);
 }
 
@@ -196,36 +196,34 @@ void Requests::on(const requests::RosterLooked& input, MonoTime now, requests::E
     const wire::PsRoster& roster = *input.newer;
     number_ = roster.number;
     for (std::uint32_t s = 0; s < servers_.size(); ++s) {
-      replace_server(s, roster.servers[s], at(roster.keys, s), now, out);
-      replace_other(s, at(roster.others, s), at(roster.other_keys, s), now, out);
+      replace_server(s, {roster.servers[s], at(roster.keys, s)}, now, out);
+      replace_other(s, {at(roster.others, s), at(roster.other_keys, s)}, now, out);
     }
   }
   say_what_is_due(now, out);
 }
 
-void Requests::replace_server(std::uint32_t index, const std::string& endpoint,
-                              const std::string& key, MonoTime now, requests::Effects& out) {
+void Requests::replace_server(std::uint32_t index, Address at, MonoTime now,
+                              requests::Effects& out) {
   Server& server = servers_[index];
-  if (server.endpoint == endpoint) return;
-  if (server.other != 0 && server.other_endpoint == endpoint) {
-    return move_to_other(index, now, out);
-  }
+  if (server.at == at) return;
+  if (server.other != 0 && server.other_at == at) return move_to_other(index, now, out);
   out.emplace_back(requests::CloseRequestLink{server.link});
-  server.link = open_link(endpoint, key, out);
-  server.endpoint = endpoint;
+  server.link = open_link(at, out);
+  server.at = std::move(at);
   server.heard = false;
   say_again_now(index, now);
 }
 
-void Requests::replace_other(std::uint32_t index, const std::string& endpoint,
-                             const std::string& key, MonoTime now, requests::Effects& out) {
+void Requests::replace_other(std::uint32_t index, Address at, MonoTime now,
+                             requests::Effects& out) {
   Server& server = servers_[index];
-  if (server.other_endpoint == endpoint) return;
+  if (server.other_at == at) return;
   if (server.other != 0) out.emplace_back(requests::CloseRequestLink{server.other});
   server.other = 0;
-  server.other_endpoint = endpoint;
-  if (endpoint.empty()) return;
-  server.other = open_link(endpoint, key, out);
+  server.other_at = std::move(at);
+  if (server.other_at.endpoint.empty()) return;
+  server.other = open_link(server.other_at, out);
   for (auto& [id, request] : under_way_) {
     if (request.server != index) continue;
     request.pause = std::min(request.pause, patience_with(server));

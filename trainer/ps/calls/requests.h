@@ -144,11 +144,18 @@ class Requests {
   [[nodiscard]] std::vector<requests::LinkId> links() const;
 
  private:
-  struct Server {
+  // One process. Over tcp the next one of that host may listen at the same end point, with a key of
+  // its own.
+  struct Address {
     std::string endpoint;
+    std::string key;
+    bool operator==(const Address&) const = default;
+  };
+  struct Server {
+    Address at;
     requests::LinkId link = 0;
     bool heard = false;  // whether it has answered anything
-    std::string other_endpoint;
+    Address other_at;
     requests::LinkId other = 0;  // link to its backup; 0: it has none
   };
   struct UnderWay {
@@ -168,12 +175,9 @@ class Requests {
   // How long the server may be silent the first time.
   [[nodiscard]] Duration patience_with(const Server& server) const;
   void move_to_other(std::uint32_t server, MonoTime now, requests::Effects& out);
-  void replace_server(std::uint32_t server, const std::string& endpoint, const std::string& key,
-                      MonoTime now, requests::Effects& out);
-  void replace_other(std::uint32_t server, const std::string& endpoint, const std::string& key,
-                     MonoTime now, requests::Effects& out);
-  requests::LinkId open_link(const std::string& endpoint, const std::string& key,
-                             requests::Effects& out);
+  void replace_server(std::uint32_t server, Address at, MonoTime now, requests::Effects& out);
+  void replace_other(std::uint32_t server, Address at, MonoTime now, requests::Effects& out);
+  requests::LinkId open_link(const Address& at, requests::Effects& out);
   void say_again_now(std::uint32_t server, MonoTime now);
   void say_what_is_due(MonoTime now, requests::Effects& out);
   [[nodiscard]] MonoTime given_up_at(const UnderWay& request) const;

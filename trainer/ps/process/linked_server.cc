@@ -50,15 +50,15 @@ void LinkedServer::check_invariants() const {
 
 // -------------------------------------------------------------------------- links
 
-// A link that leads to the right end point is kept. What was on its way on a replaced link is sent
+// A link that leads to the right process is kept. What was on its way on a replaced link is sent
 // again.
 void LinkedServer::link_others(linked::Effects& out) {
   for (std::uint32_t other = 0; other < endpoints_.size(); ++other) {
-    if (other == index_ || linked_to_[other] == endpoints_[other]) continue;
-    const bool replaced = !linked_to_[other].empty();
-    linked_to_[other] = endpoints_[other];
-    out.emplace_back(linked::OpenLink{other, endpoints_[other],
-                                      other < keys_.size() ? keys_[other] : std::string()});
+    LinkedTo now{endpoints_[other], other < keys_.size() ? keys_[other] : std::string()};
+    if (other == index_ || linked_to_[other] == now) continue;
+    const bool replaced = linked_to_[other].has_value();
+    out.emplace_back(linked::OpenLink{other, now.endpoint, now.key});
+    linked_to_[other] = std::move(now);
     if (replaced) feed(node::Input(node::TellUnsent{other, 1}), out);
   }
 }
@@ -191,7 +191,7 @@ void LinkedServer::pass(node::Effect effect, linked::Effects& out) {
                  },
                  [&](node::TellServer& e) {
                    // While the group begins, some links may not exist yet; the message is repeated.
-                   if (!linked_to_[e.server].empty()) out.emplace_back(std::move(e));
+                   if (linked_to_[e.server]) out.emplace_back(std::move(e));
                  },
                  [&](node::AnswerCut& e) {
                    if (cuts_asked_.erase(e.saved.number) > 0) out.emplace_back(std::move(e));

@@ -126,6 +126,13 @@ class LinkedServer {
   [[nodiscard]] Generation generation() const { return generation_; }
 
  private:
+  // The process to which a link leads. Over tcp the next one of that host may listen at the same
+  // end point, with a key of its own.
+  struct LinkedTo {
+    std::string endpoint;
+    std::string key;
+    bool operator==(const LinkedTo&) const = default;
+  };
   void on(const replica::Input& input, linked::Effects& out);
   void on(const linked::CopyHeard& input, linked::Effects& out);
   void on(const linked::ImageHeard& input, linked::Effects& out);
@@ -144,7 +151,7 @@ class LinkedServer {
   const Generation generation_;
   std::vector<std::string> endpoints_;
   std::vector<std::string> keys_;
-  std::vector<std::string> linked_to_;  // for each server: the end point of its link; empty: none
+  std::vector<std::optional<LinkedTo>> linked_to_;  // for each server; empty: no link
   std::string backup_;                  // end point of the link; empty: none
   std::string backup_key_;
   Replica replica_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/ids.h"
+#include "core/wire/membership_messages.h"
 #include "core/wire/servers/ps_messages.h"
 
 namespace antdt::ctl::servers {
@@ -21,12 +22,23 @@ struct ProcessesExpected {
   std::vector<Member> added = {};  // servers of the next size, which are not waited for
 };
 // A server or a worker asks to be in the group.
+// Why a worker that knows where the servers are could not begin.
+enum class Trouble : std::uint8_t {
+  kServers,     // they are not reached, or refuse
+  kDisk,        // one of them cannot read its slices just now
+  kCheckpoint,  // its slices are damaged, or do not fit the tables
+};
+[[nodiscard]] inline Trouble trouble_in(const wire::Join& join) {
+  if (join.may_pass) return Trouble::kDisk;
+  return join.unreadable.empty() ? Trouble::kServers : Trouble::kCheckpoint;
+}
+
 struct GroupJoinRequested {
   Member member;
   std::string endpoint;      // set by a server
   std::string key = {};      // the public key by which it is known over tcp
   std::string problem = {};  // set by a worker that knows where the servers are and could not begin
-  bool unread = false;       // since a server cannot read its slices just now
+  Trouble trouble = Trouble::kServers;
 };
 // A server has applied an order.
 struct ServeAnswered {
@@ -145,6 +157,7 @@ struct ReportTrouble {
   Member worker;
   std::string problem;
   bool last = false;
+  Trouble trouble = Trouble::kServers;
 };
 // What the servers held is lost. Answered by RestoreChosen.
 struct ChooseRestore {

@@ -44,12 +44,12 @@ bool GroupWorkers::lose(Member worker) {
 
 bool GroupWorkers::settle(Member worker) { return std::erase(leaving_, worker) > 0; }
 
-std::optional<ReportTrouble> GroupWorkers::note_trouble(Member member, const std::string& problem,
+std::optional<ReportTrouble> GroupWorkers::note_trouble(const GroupJoinRequested& said,
                                                         MonoTime now) {
-  Worker& worker = workers_.at(member);
+  Worker& worker = workers_.at(said.member);
   if (worker.troubles > 0 && now - worker.troubled < kSameTrouble) return std::nullopt;
   worker.troubled = now;
-  return ReportTrouble{member, problem, ++worker.troubles == kMostTroubles};
+  return ReportTrouble{said.member, said.problem, ++worker.troubles == kMostTroubles, said.trouble};
 }
 
 std::vector<Member> GroupWorkers::admitted() const {

@@ -46,7 +46,7 @@ class GroupWorkers {
   [[nodiscard]] const std::vector<Member>& leaving() const { return leaving_; }
 
   // An admitted worker could not begin. Empty if it reported that a moment ago.
-  [[nodiscard]] std::optional<ReportTrouble> note_trouble(Member worker, const std::string& problem,
+  [[nodiscard]] std::optional<ReportTrouble> note_trouble(const GroupJoinRequested& said,
                                                           MonoTime now);
 
   // The workers that may be told where the servers are, in rising order.

@@ -102,11 +102,9 @@ void ServerGroup::on(const GroupJoinRequested& e, Effects& out) {
     return tell_servers(out);
   }
   if (!workers_.is_admitted(e.member)) return;
-  if (e.unread && !rows_.restore().empty()) return slices_unread(e, out);
   if (!e.problem.empty()) {
-    if (auto trouble = workers_.note_trouble(e.member, e.problem, now_)) {
-      out.emplace_back(std::move(*trouble));
-    }
+    if (e.trouble == Trouble::kDisk && !rows_.restore().empty()) return slices_unread(e, out);
+    if (auto trouble = workers_.note_trouble(e, now_)) out.emplace_back(std::move(*trouble));
   }
   out.emplace_back(AdmitWorker{e.member});
 }
@@ -171,8 +169,7 @@ void ServerGroup::on(const GroupMemberLost& e, Effects& out) {
 // From: kServing. To: kGathering. The next group begins with a checkpoint, also those servers that
 // kept rows: some may have read theirs, and some worker may have trained with them.
 void ServerGroup::slices_unread(const GroupJoinRequested& e, Effects& out) {
-  unread_ = fmt::format("servers cannot read the checkpoint {}: {}: {}", rows_.restore(),
-                        e.member.worker, e.problem);
+  unread_ = fmt::format("servers cannot read the checkpoint {}: {}", rows_.restore(), e.problem);
   dissolve(unread_, out);
   rows_.keep({});
   roll_.worker_joined(e.member);

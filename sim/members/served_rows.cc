@@ -59,7 +59,9 @@ worker::Input ServedRows::lost() {
   if (link_ != nullptr && !worker_.end_of_generation().over()) {
     const auto& failure = error_ ? error_ : link_->calls().failure();
     if (failure) why = failure->message;
-    if (failure && failure->kind == ErrorKind::kRefused) {
+    const bool refused =
+        failure && (failure->kind == ErrorKind::kRefused || failure->kind == ErrorKind::kCorrupt);
+    if (refused) {
       worker_.world().violate("rows as the replica", why + "; " + worker_.doing());
     }
     if (failure) return worker::rows_failed(*failure);

@@ -45,7 +45,9 @@ bool PsGroup::advance() {
 // A refusal that does not name another group is a fault of this project.
 ps_worker::Input PsGroup::lost() {
   const auto& failure = error_ ? error_ : link_->calls().failure();
-  if (failure && failure->kind == ErrorKind::kRefused && !outside_.over()) {
+  const bool refused =
+      failure && (failure->kind == ErrorKind::kRefused || failure->kind == ErrorKind::kCorrupt);
+  if (refused && !outside_.over()) {
     outside_.refused(failure->message);
   }
   // It cannot read its slices just now.

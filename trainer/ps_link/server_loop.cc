@@ -320,7 +320,9 @@ void ServerLoop::perform(const node::ReadSlices& effect) {
   const Status restored = restore_slices(effect.directory);
   if (restored) return answer(node::SlicesRead{});
   const bool may_pass = restored.error().kind == ErrorKind::kIo;
-  answer(node::SlicesRead{restored.error().message,
+  std::string why = restored.error().message;
+  if (!group_.name.empty()) why = fmt::format("{}: {}", group_.name, why);
+  answer(node::SlicesRead{std::move(why),
                           may_pass ? wire::RefusalCode::kIo : wire::RefusalCode::kCorrupt});
 }
 

@@ -55,7 +55,8 @@ struct Group {
   // Called from time to time during reading, on the loop's thread, which does nothing else
   // meanwhile: the directory, the bytes read, and the total.
   std::function<void(const std::string&, std::uint64_t, std::uint64_t)> reads = {};
-  std::string root;  // the run's directory, to which other directories are relative
+  std::string name = {};  // "s0 on host", for errors of its files
+  std::string root;       // the run's directory, to which other directories are relative
   // A child that writes a checkpoint or copies the state is given up after this time without
   // progress.
   Duration hang_after = std::chrono::seconds(120);

@@ -247,6 +247,7 @@ Status ServerAgent::begin_group(const process::BeginGroup& effect) {
   group.reads = [this](const std::string& path, std::uint64_t done, std::uint64_t total) {
     report_reading(path, done, total);
   };
+  group.name = fmt::format("{} on {}", environment_.self.worker, welcome_->host);
   group.root = welcome_->run_dir;
   ANTDT_TRY(group.hang_after, hang_after_in(welcome_->config_json));
   group.own = own_keys_;

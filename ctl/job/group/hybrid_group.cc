@@ -53,7 +53,7 @@ void HybridGroup::join(Member member, Generation generation, const wire::Join& j
   }
   work.then(servers::GroupJoinRequested{member, join.endpoint, join.key,
                                         of_servers ? join.problem : std::string(),
-                                        of_servers && join.may_pass});
+                                        servers::trouble_in(join)});
 }
 
 void HybridGroup::let_join(Member worker, Work& work) {

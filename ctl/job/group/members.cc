@@ -37,7 +37,10 @@ void Members::report(const servers::ReportTrouble& trouble, Work& work) const {
       fmt::format("{} on {}: {}", trouble.worker.worker,
                   w == nullptr ? "" : host_name(w->place.host), trouble.problem);
   work.note("cannot-begin", text);
-  if (trouble.last) work.then(lifecycle::JobFailed{ExitClass::kHost, 3, text});
+  if (!trouble.last) return;
+  const bool of_checkpoint = trouble.trouble == servers::Trouble::kCheckpoint;
+  work.then(of_checkpoint ? lifecycle::JobFailed{ExitClass::kCheckpoint, 1, text}
+                          : lifecycle::JobFailed{ExitClass::kHost, 3, text});
 }
 
 std::string Members::host_name(const std::string& endpoint) const {

@@ -64,11 +64,12 @@ class JobHybridTest : public JobServersTest {
     }
   }
   // Both members leave the generation that has settled; returns what people are told.
-  std::vector<job::PublishNote> leave_with(const std::string& problem) {
+  std::vector<job::PublishNote> leave_with(const std::string& problem, bool of_checkpoint = false) {
     clock.advance(std::chrono::seconds(6));
     const Generation settled = machine->membership().base();
     wire::Join cannot = join(settled, Step{});
     cannot.problem = problem;
+    if (of_checkpoint) cannot.unreadable = problem;
     std::vector<job::PublishNote> notes;
     for (const Member m : {w(0), w(1)}) {
       const auto outputs = feed(job::WorkerSaid{m, settled, 0, cannot});
@@ -179,7 +180,7 @@ TEST_F(JobHybridTest, RowsThatServersCannotReadJustNowTakeBothGroupsBack) {
   // Each member repeats what it has said until it hears of the next generation.
   const Generation refused = machine->membership().generation();
   wire::Join cannot = join(refused, Step{});
-  cannot.problem = "slice-01.rows cannot be read: Stale file handle";
+  cannot.problem = "s1 on a: slice-01.rows cannot be read: Stale file handle";
   cannot.may_pass = true;
   const auto repeat = [&] {
     for (const Member m : {w(0), w(1)}) feed(job::WorkerSaid{m, refused, 0, cannot});
@@ -189,7 +190,9 @@ TEST_F(JobHybridTest, RowsThatServersCannotReadJustNowTakeBothGroupsBack) {
   for (const Member m : {s(0, 2), s(1)}) joins(m);
   repeat();
   ASSERT_EQ(searches, 2U);
-  EXPECT_THAT(unread, HasSubstr("servers cannot read the checkpoint checkpoints/2: w"));
+  EXPECT_THAT(
+      unread,
+      HasSubstr("servers cannot read the checkpoint checkpoints/2: s1 on a: slice-01.rows"));
   EXPECT_THAT(sent<wire::PsServe>(feed(found)), SizeIs(2));
   EXPECT_EQ(machine->membership().lineage(), Lineage{3});
   repeat();
@@ -216,6 +219,20 @@ TEST_F(JobHybridTest, WhatServersRefuseIsToldAndEndsTheJobTheFifthTime) {
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->code, 3);
   EXPECT_THAT(outcome->first_cause, HasSubstr("s1 on a: the tables do not fit"));
+}
+
+TEST_F(JobHybridTest, ADamagedSliceEndsTheJobAsADamagedReplicaDoes) {
+  go_back_to_a_checkpoint();
+  settle();
+  for (int n = 0; n < 5; ++n) {
+    ASSERT_FALSE(outcome);
+    leave_with("s1 on a: slice-01.rows does not have the checksum", true);
+    settle();
+  }
+  for (const Member m : {w(0), w(1), s(0, 2), s(1)}) exits(m, SIGTERM);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->code, 1);
+  EXPECT_EQ(outcome->exit_class, ExitClass::kCheckpoint);
 }
 
 TEST_F(JobHybridTest, AProblemThatAMemberRepeatsWhileItWaitsForTheOthersIsToldOnce) {

@@ -45,6 +45,20 @@ TEST_F(JobServersTest, AnUnreachableServerIsReportedWithTheHostsAndFinallyEndsTh
   EXPECT_NE(outcome->first_cause.find("w1 on a: cannot reach"), std::string::npos);
 }
 
+TEST_F(JobServersTest, ADamagedSliceEndsTheJobAsADamagedReplicaDoes) {
+  start();
+  wire::Join cannot = join();
+  cannot.problem = cannot.unreadable = "s0 on a: slice-01.rows does not have the checksum";
+  for (int n = 0; n < 5; ++n) {
+    clock.advance(std::chrono::seconds(6));
+    says(w(1), cannot);
+  }
+  for (const Member m : {w(0), w(1), s(0), s(1)}) exits(m, SIGTERM);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->code, 1);
+  EXPECT_EQ(outcome->first_cause, "w1 on a: s0 on a: slice-01.rows does not have the checksum");
+}
+
 TEST_F(JobServersTest, RecordsThatAHomeReportsAsAppliedAreCommittedAndTheRestGrantedAgain) {
   start();
   ASSERT_EQ(fetch(w(0), 0, 50), 50U);

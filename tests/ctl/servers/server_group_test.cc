@@ -299,13 +299,15 @@ TEST_F(KeepingGroupTest, WhatAServerCannotReadJustNowIsChosenAgainAndAllServersR
   serves(s(1, 2), 1);
   ASSERT_TRUE(group.serving());
   seen.clear();
-  step(GroupJoinRequested{w(1), "", key(w(1)), "slice-01.rows: Stale file handle", true});
+  step(GroupJoinRequested{w(1), "", key(w(1)), "s1 on b: slice-01.rows: Stale file handle",
+                          servers::Trouble::kDisk});
   EXPECT_EQ(all<DissolveGroup>(seen).size(), 1U);
   EXPECT_TRUE(all<ChooseRestore>(seen).empty()) << "w0 has not joined again";
   const auto asks = all<ChooseRestore>(joins(w(0)));
   ASSERT_EQ(asks.size(), 1U);
   EXPECT_EQ(asks[0].unread,
-            "servers cannot read the checkpoint /c/s9: w1: slice-01.rows: Stale file handle");
+            "servers cannot read the checkpoint /c/s9: s1 on b: slice-01.rows: Stale file "
+            "handle");
   EXPECT_TRUE(group.keepers().empty()) << "the checkpoint holds for all";
   EXPECT_EQ(group.waiting_for(), "the checkpoint from which training goes on");
   for (const SendServe& told : all<SendServe>(step(servers::RestoreChosen{"/c/s9", 9}))) {
@@ -515,13 +517,15 @@ TEST_F(ServerGroupTest, AServerThatKeepsTheOthersWaitingTooLongIsNamed) {
 
 TEST_F(ServerGroupTest, AWorkerThatCannotBeginTriesAgainAndIsInTheEndGivenUp) {
   form();
-  const GroupJoinRequested cannot{w(1), "", key(w(1)), "cannot reach s0"};
+  const GroupJoinRequested cannot{w(1), "", key(w(1)), "cannot read slices",
+                                  servers::Trouble::kCheckpoint};
   for (int n = 1; n <= 5; ++n) {
     now += std::chrono::seconds(10);
     const auto effects = step(cannot);
     EXPECT_EQ(all<AdmitWorker>(effects).size(), 1U) << "it hears again where they are";
     ASSERT_EQ(all<ReportTrouble>(effects).size(), 1U);
-    EXPECT_EQ(all<ReportTrouble>(effects)[0].problem, "cannot reach s0");
+    EXPECT_EQ(all<ReportTrouble>(effects)[0].problem, "cannot read slices");
+    EXPECT_EQ(all<ReportTrouble>(effects)[0].trouble, servers::Trouble::kCheckpoint);
     EXPECT_EQ(all<ReportTrouble>(effects)[0].last, n == 5);
     EXPECT_TRUE(all<ReportTrouble>(step(cannot)).empty()) << "the same, said again";
   }

@@ -162,8 +162,8 @@ exec unshare -rm sh -c 'mount --bind {self.view} "$(readlink {self.target})" &&
         process, run_dir, newest, put_back = self.restored_badly(
             self.write("job.toml", job), "slice-05.rows")
         [said] = self.events(run_dir, "checkpoint-unknown")
-        self.assertRegex(said, f"servers cannot read the checkpoint {newest}: w.*/slice-05.rows "
-                               "cannot be read: .*The job waits until")
+        self.assertRegex(said, f"servers cannot read the checkpoint {newest}: s. on .*"
+                               "/slice-05.rows cannot be read: .*The job waits until")
         put_back()
         summary = self.finish(process, run_dir)
         self.assertIn(f"from {newest} ", self.events(run_dir, "restored")[-1])

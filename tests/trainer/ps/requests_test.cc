@@ -203,6 +203,13 @@ TEST_F(RequestsTest, ARefusalIsAnErrorThatSaysWhatMayBeDone) {
   EXPECT_EQ(asks_->take<wire::PsIdled>(over).error().kind, ErrorKind::kAborted);
   EXPECT_EQ(asks_->take<wire::PsIdled>(wrong).error().kind, ErrorKind::kRefused);
   EXPECT_EQ(asks_->take<wire::PsIdled>(unread).error().kind, ErrorKind::kPeerIo);
+  const Requests::Id damaged = say();
+  const Requests::Id senseless = say();
+  step(requests::ReplyHeard{1, damaged, wire::Refused{wire::RefusalCode::kCorrupt, "checksum"}});
+  step(requests::ReplyHeard{1, senseless, wire::PsPulled{}});
+  EXPECT_EQ(asks_->take<wire::PsIdled>(damaged).error().kind, ErrorKind::kCorrupt);
+  EXPECT_EQ(asks_->take<wire::PsIdled>(senseless).error().kind, ErrorKind::kRefused)
+      << "that is not about the checkpoint";
 }
 
 }  // namespace

@@ -194,10 +194,13 @@ TEST_P(PsCutTest, ADamagedSliceIsRefusedByName) {
   ASSERT_TRUE(write_file_atomic(path, *bytes));
   group.generation = group.generation.next();
   group.restore = "c1";
+  group.name = "s0 on b";
   const ServerThread first(group, 0);
   const ServerThread second(group, 1);
   const auto refused = link(0);
   ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::kCorrupt);
+  EXPECT_THAT(refused.error().message, testing::StartsWith("s0 on b: " + directory.path()));
   EXPECT_THAT(refused.error().message,
               testing::HasSubstr("slice-00.rows does not have the checksum of MANIFEST.json"));
 }

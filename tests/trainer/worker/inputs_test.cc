@@ -37,7 +37,9 @@ TEST(RowsFailed, OnlyTheEndOfTheGroupIsNoProblem) {
     const Input failed = rows_failed({kind, "x"});
     ASSERT_TRUE(std::holds_alternative<RowsUnread>(failed)) << static_cast<int>(kind);
     EXPECT_EQ(std::get<RowsUnread>(failed).why, "x");
-    EXPECT_EQ(std::get<RowsUnread>(failed).may_pass, kind == ErrorKind::kPeerIo);
+    const auto cause = std::get<RowsUnread>(failed).cause;
+    EXPECT_EQ(cause == StateUnreadable::Cause::kDisk, kind == ErrorKind::kPeerIo);
+    EXPECT_EQ(cause == StateUnreadable::Cause::kContent, kind == ErrorKind::kCorrupt);
   }
 }
 

@@ -132,7 +132,10 @@ class MemberScript : public transcript::Machine {
       return PlanTaken{plan_of(line, PlanVersion{std::stoull(line.word(0))}, self_)};
     if (what == "evaluated") return evaluated_of(line);
     if (what == "broke") return CollectiveBroke{line.rest(0)};
-    if (what == "rows-unread") return RowsUnread{line.rest(0), true};
+    if (what == "rows-unread") return RowsUnread{line.rest(0), StateUnreadable::Cause::kDisk};
+    if (what == "rows-damaged") {
+      return RowsUnread{line.rest(0), StateUnreadable::Cause::kContent};
+    }
     if (what == "rows-refused") return RowsUnread{line.rest(0)};
     if (what == "failed") return WorkFailed{{ErrorKind::kIo, line.rest(0)}};
     if (what == "saved") return saved(line);

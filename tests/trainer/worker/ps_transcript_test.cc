@@ -19,7 +19,7 @@
 //   given-back / not-given-back
 //   idle decided=N / settled decided=N
 //   evaluated records=N | end | wait
-//   lost REASON / failed REASON
+//   lost REASON / failed REASON / damaged REASON
 //   state                        shows where the machine is
 #include <gtest/gtest.h>
 
@@ -112,6 +112,7 @@ class PsScript : public transcript::Machine {
     if (what == "evaluated") return evaluated_of(line);
     if (what == "lost") return ServersLost{line.rest(0)};
     if (what == "failed") return WorkFailed{{ErrorKind::kIo, line.rest(0)}};
+    if (what == "damaged") return WorkFailed{{ErrorKind::kCorrupt, line.rest(0)}};
     if (what == "unread") return WorkFailed{{ErrorKind::kPeerIo, line.rest(0)}};
     throw std::runtime_error("no input: " + what);
   }
@@ -164,6 +165,7 @@ class PsScript : public transcript::Machine {
     std::string shown = fmt::format("say join: version {}; of g{} may be applied phase {} to {}",
                                     m.step, m.said.generation, m.said.phase, m.said.place);
     if (!m.problem.empty()) shown += "; problem: " + m.problem;
+    if (!m.unreadable.empty()) shown += " (the checkpoint)";
     if (m.may_pass) shown += " (may pass)";
     return shown;
   }

@@ -153,15 +153,17 @@ Result<requests::Reply> Requests::take_reply(Id id) {
   ANTDT_CHECK(answered(id), "request {} is not answered", id);
   requests::Reply reply = std::move(*under_way_.at(id).answer);
   under_way_.erase(id);
+  // kCorrupt is what a server finds of the checkpoint.
   if (const auto* unreadable = std::get_if<requests::UnreadableReply>(&reply)) {
-    return tl::unexpected<Error>(unreadable->error);
+    return fail(ErrorKind::kRefused, "{}", unreadable->error.message);
   }
   const auto* refused = std::get_if<wire::Refused>(&reply);
   if (refused == nullptr) return reply;
   // A server that reports this knows that the group is over, whatever else was received.
-  const ErrorKind kind = refused->code == wire::RefusalCode::kStale ? ErrorKind::kAborted
-                         : refused->code == wire::RefusalCode::kIo  ? ErrorKind::kPeerIo
-                                                                    : ErrorKind::kRefused;
+  const ErrorKind kind = refused->code == wire::RefusalCode::kStale     ? ErrorKind::kAborted
+                         : refused->code == wire::RefusalCode::kIo      ? ErrorKind::kPeerIo
+                         : refused->code == wire::RefusalCode::kCorrupt ? ErrorKind::kCorrupt
+                                                                        : ErrorKind::kRefused;
   return fail(kind, "{}", refused->reason);
 }
 

@@ -118,12 +118,13 @@ class Requests {
   Id say(std::uint32_t server, requests::Ask ask, MonoTime now, requests::Effects& out);
   [[nodiscard]] bool answered(Id id) const;
   // Takes the reply to a request, which is then forgotten. A refusal is an error: kAborted if the
-  // server says that the group is over, else kRefused.
+  // server says that the group is over, kPeerIo if it cannot read the checkpoint just now, kCorrupt
+  // if that is damaged or does not fit, else kRefused; so is an answer that makes no sense.
   template <class Reply>
   [[nodiscard]] Result<Reply> take(Id id) {
     ANTDT_TRY(requests::Reply reply, take_reply(id));
     if (auto* wanted = std::get_if<Reply>(&reply)) return std::move(*wanted);
-    return fail(ErrorKind::kCorrupt, "a parameter server answered something else than was asked");
+    return fail(ErrorKind::kRefused, "a parameter server answered something else than was asked");
   }
   // The answer is not needed any more.
   void forget(Id id) { under_way_.erase(id); }

@@ -69,7 +69,7 @@ Status join_rows(const PulledTable& table, std::size_t at,
     const std::vector<std::size_t>& part = table.parts[s];
     const bool there = at < replies[s].values.size();
     if (!there || replies[s].values[at].size() != part.size() * row) {
-      return fail(ErrorKind::kCorrupt,
+      return fail(ErrorKind::kRefused,
                   "parameter server s{} sent {} bytes for {} rows of table {}, of {} floats each",
                   s, there ? replies[s].values[at].size() : 0, part.size(), table.table, width);
     }

@@ -27,7 +27,7 @@ struct PulledTable {
   std::size_t rows = 0;
   Split parts;
 };
-// Joins the rows of the table at index `at` of the request, from each server's answer. kCorrupt: a
+// Joins the rows of the table at index `at` of the request, from each server's answer. kRefused: a
 // server answered another number of floats.
 [[nodiscard]] Status join_rows(const PulledTable& table, std::size_t at,
                                const std::vector<wire::PsPulled>& replies,

@@ -41,7 +41,10 @@ Input rows_failed(const Error& error) {
   const bool may_mend = std::holds_alternative<CollectiveBroke>(failed);
   // The end of the generation is no problem of the servers'.
   if (!may_mend || error.kind == ErrorKind::kAborted) return failed;
-  return RowsUnread{error.message, error.kind == ErrorKind::kPeerIo};
+  using Cause = StateUnreadable::Cause;
+  const bool damaged = error.kind == ErrorKind::kCorrupt;
+  if (error.kind == ErrorKind::kPeerIo) return RowsUnread{error.message, Cause::kDisk};
+  return RowsUnread{error.message, damaged ? std::optional(Cause::kContent) : std::nullopt};
 }
 
 }  // namespace antdt::worker

@@ -163,11 +163,11 @@ struct BatchEvaluated {
 struct CollectiveBroke {
   std::string why;
 };
-// The servers did not give or take rows, though the generation goes on. `may_pass`: they cannot read
-// those of the checkpoint just now, because of the disk.
+// The servers did not give or take rows, though the generation goes on. `cause`, if it is their
+// part of the checkpoint: they cannot read it just now (kDisk), or never will (kContent).
 struct RowsUnread {
   std::string why;
-  bool may_pass = false;
+  std::optional<StateUnreadable::Cause> cause = {};
 };
 // An error of this member itself (its data, its model, a refusal). kAborted during an evaluation
 // means that the generation is over.
@@ -194,8 +194,9 @@ using Input =
 // most errors. It mends neither what the user has to (kUsage) nor what is wrong with this process
 // (kInternal): those are WorkFailed.
 [[nodiscard]] Input group_failed(const Error& error);
-// The same, of an operation with servers: CollectiveBroke only where their group is over (kAborted),
-// else RowsUnread. kPeerIo is what they answer while they cannot read the checkpoint.
+// The same, of an operation with servers: CollectiveBroke only where their group is over
+// (kAborted), else RowsUnread. They answer kPeerIo while they cannot read the checkpoint, kCorrupt
+// if it is damaged.
 [[nodiscard]] Input rows_failed(const Error& error);
 
 }  // namespace antdt::worker

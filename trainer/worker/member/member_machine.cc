@@ -154,8 +154,11 @@ void MemberMachine::on(const CollectiveBroke& input, MonoTime, Effects& out) {
 void MemberMachine::on(const RowsUnread& input, MonoTime, Effects& out) {
   if (auto* const phase = std::get_if<TrainPhase>(&state_)) phase->broke(input.why, out);
   Formation::Failed problem{input.why, {}};
-  // What members read is another part of the checkpoint.
-  if (input.may_pass) problem.unread = StateUnreadable{{}, StateUnreadable::Cause::kDisk};
+  // A disk's error is not told as that of a member, who reads another part of the checkpoint.
+  using Cause = StateUnreadable::Cause;
+  if (input.cause) {
+    problem.unread = StateUnreadable{*input.cause == Cause::kDisk ? "" : input.why, *input.cause};
+  }
   phase_ended(PhaseEnd::kOver, input.why, out, problem);
 }
 

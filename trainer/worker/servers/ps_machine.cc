@@ -59,7 +59,9 @@ void PsMachine::join(const std::optional<Error>& problem, Effects& out) {
   state_ = Joining{};
   wire::Join join = config_.join;
   if (problem) join.problem = problem->message;
-  join.may_pass = problem && problem->kind == ErrorKind::kPeerIo;  // of a server, which reads
+  // Of a server, which reads the checkpoint.
+  join.may_pass = problem && problem->kind == ErrorKind::kPeerIo;
+  if (problem && problem->kind == ErrorKind::kCorrupt) join.unreadable = problem->message;
   join.step = Step{worker_.version};
   join.said = said_;
   out.emplace_back(Send{std::move(join)});

@@ -85,6 +85,11 @@ class Lifecycle {
   [[nodiscard]] bool collective() const { return life_.image.collective; }
   [[nodiscard]] bool model_kept() const { return life_.image.model_kept; }
   [[nodiscard]] bool any_checkpoint() const { return life_.checkpoints.any_stored(); }
+  // Whether this checkpoint is the trained model, if all is trained.
+  [[nodiscard]] bool is_model(std::uint64_t checkpoint) const {
+    return state() == JobState::kFinishing &&
+           !life_.checkpoints.precedes_model(checkpoint, life_.spec.servers > 0);
+  }
   [[nodiscard]] double seconds() const { return life_.seconds(); }
   [[nodiscard]] std::uint32_t servers() const { return life_.servers(); }
   // The number of servers that the job changes to; 0: it does not change.

@@ -189,8 +189,8 @@ void Training::order_checkpoint() {
 void Training::on(const CheckpointWriteBegun& e) { life_.checkpoints.begun(e.number); }
 
 void Training::on(const CheckpointConcluded& e) {
-  const auto [was_begun, is_earlier] = life_.checkpoints.answered(e.number);
-  const bool is_of_training = was_begun || (life_.spec.servers > 0 && is_earlier);
+  const bool is_of_training = life_.checkpoints.precedes_model(e.number, life_.spec.servers > 0);
+  const bool is_earlier = life_.checkpoints.answered(e.number).is_earlier;
   const bool changes_servers = turn_.servers.is_last_cut(e);
   if (e.error.empty()) {
     life_.checkpoints.stored(e.number);

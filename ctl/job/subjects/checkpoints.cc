@@ -155,8 +155,8 @@ void Checkpoints::begun_failed(const std::string& why, Work& work) {
 }
 
 void Checkpoints::conclude(std::uint64_t number, const std::string& error, Work& work) {
+  const bool is_model = parts_.lifecycle.is_model(number);
   work.then(lifecycle::CheckpointConcluded{number, error});
-  const bool is_model = parts_.lifecycle.state() == JobState::kFinishing;
   if (is_model && !error.empty() && !parts_.ended) parts_.group.model_failed();
 }
 

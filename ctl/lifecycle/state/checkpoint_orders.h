@@ -40,6 +40,13 @@ class CheckpointOrders {
   void moved(MonoTime now) { moved_at_ = now; }
   void give_up() { image_.pending = false; }
 
+  // Whether the model, which is written last, was ordered later than this one, or begun later.
+  // Servers write the model only when they are ordered to; members do it by themselves.
+  [[nodiscard]] bool precedes_model(std::uint64_t number, bool with_servers) const {
+    const bool was_begun = being_written_ != 0 && number == being_written_;
+    return was_begun || (with_servers && number < image_.ordered);
+  }
+
   struct Answer {
     bool was_begun = false;
     bool is_earlier = false;  // a later one was ordered meanwhile

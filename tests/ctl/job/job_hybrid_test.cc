@@ -23,6 +23,7 @@ class JobHybridTest : public JobServersTest {
     JobServersTest::saw(outputs);
     for (const auto& form : sent<wire::Form>(outputs)) forms.push_back(form);
     for (const auto& settle : sent<wire::Settle>(outputs)) settles.push_back(settle.second);
+    for (const auto& start : sent<wire::PhaseStart>(outputs)) starts.push_back(start.second);
     for (const auto& abort : sent<wire::Abort>(outputs)) aborts.push_back(abort);
     for (const auto& store : all<job::StoreCheckpoint>(outputs)) stored.push_back(store);
     for (const auto& search : all<job::FindCheckpoint>(outputs)) unread = search.unread, ++searches;
@@ -101,6 +102,7 @@ class JobHybridTest : public JobServersTest {
 
   std::vector<std::pair<Member, wire::Form>> forms;
   std::vector<wire::Settle> settles;
+  std::vector<wire::PhaseStart> starts;
   std::vector<std::pair<Member, wire::Abort>> aborts;
   std::vector<job::StoreCheckpoint> stored;
   std::size_t searches = 0;
@@ -286,6 +288,35 @@ TEST_F(JobHybridTest, ACheckpointIsStoredWhenBothPartsAreThere) {
   ASSERT_THAT(stored, SizeIs(1));
   EXPECT_EQ(stored[0].written.step, Step{5});
   EXPECT_THAT(stored[0].written.files, SizeIs(3)) << "one of the replica, two of the rows";
+}
+
+TEST_F(JobHybridTest, ACheckpointThatGivesWayToTheModelDoesNotMakeAnotherMemberWriteIt) {
+  serve_all();
+  settle();
+  order_checkpoint();
+  for (const Member m : {w(0), w(1)}) ASSERT_EQ(fetch(m, 0, 50), 50U);
+  wire::Progress done;
+  done.phase = 1;
+  done.step = Step{9};
+  done.place = 50;
+  done.done = true;
+  for (const Member m : {w(0), w(1)}) says(m, done);
+  ASSERT_EQ(machine->lifecycle().phase().what, wire::PhaseKind::kFinish);
+  ASSERT_EQ(machine->server_group().cut(), 2U) << "the model; the servers write nothing else";
+  const auto repeated = [&] {
+    starts.clear();
+    clock.advance(std::chrono::seconds(3));
+    feed(job::TimePassed{});
+    return starts.empty() ? wire::PhaseStart{} : starts.back();
+  };
+  EXPECT_EQ(repeated().what, wire::PhaseKind::kFinish);
+  EXPECT_EQ(repeated().tries, 0U);
+  wire::CheckpointWritten failed;
+  failed.number = 2;
+  failed.phase = 2;
+  failed.error = "no space left on device";
+  says(w(0), failed);
+  EXPECT_EQ(repeated().tries, 1U) << "that was the model";
 }
 
 TEST_F(JobHybridTest, APartOfAnotherStepMakesNoCheckpoint) {

@@ -126,10 +126,6 @@ void ServerAgent::perform(const process::AnswerGroupOrder& effect) {
   say(effect.serving, effect.generation);
 }
 
-void ServerAgent::perform(const process::RefuseGroupOrder& effect) {
-  say(effect.refused, effect.generation);
-}
-
 void ServerAgent::perform(const process::AnswerCutOrder& effect) {
   say(effect.saved, effect.generation);
 }

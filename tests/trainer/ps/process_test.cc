@@ -33,7 +33,6 @@ std::string show(const process::Effect& effect) {
           [](const process::AnswerGroupOrder& e) {
             return fmt::format("serves #{} of g{}", e.serving.number, e.generation);
           },
-          [](const process::RefuseGroupOrder& e) { return "refuse: " + e.refused.reason; },
           [](const process::AnswerCutOrder& e) { return fmt::format("wrote {}", e.saved.number); },
           [](const process::SayReport& e) { return fmt::format("report of {}", e.report.step); },
           [](const process::SayStats&) { return std::string("stats"); },
@@ -120,17 +119,24 @@ TEST_F(ServerProcessTest, OrdersOfALaterGenerationBeginAnotherGroupAndThoseOfAnE
       << "the newest counts";
 }
 
-TEST_F(ServerProcessTest, AGroupThatCannotBeginIsRefusedAndTriedAgain) {
+// It may have kept rows for this group. The job daemon hears only from its end that they are gone.
+TEST_F(ServerProcessTest, AGroupThatCannotBeginEndsTheProcessWithTheReason) {
   greet();
   step(process::GroupOrderHeard{Generation{1}, order(1)});
+  step(process::GroupOrderHeard{Generation{2}, order(1, true)});
   EXPECT_THAT(step(process::GroupFailed{{ErrorKind::kUsage, "it has told no key"}}),
-              ElementsAre("refuse: it has told no key"));
-  EXPECT_THAT(step(process::GroupOrderHeard{Generation{1}, order(1)}),
-              ElementsAre("begin g1", "order #1"));
+              ElementsAre("give up: it cannot begin to serve generation 2: it has told no key"));
+  EXPECT_TRUE(server.ended());
+  EXPECT_THAT(step(process::GroupOrderHeard{Generation{2}, order(1, true)}), IsEmpty());
+}
+
+TEST_F(ServerProcessTest, AnOrderThatPutsItAtAnotherPlaceEndsTheProcessWithTheReason) {
+  greet();
   wire::PsServe elsewhere = order(1);
   elsewhere.index = 1;
-  EXPECT_THAT(step(process::GroupOrderHeard{Generation{2}, elsewhere}),
-              ElementsAre(HasSubstr("is not end point 1 of the 2")));
+  EXPECT_THAT(
+      step(process::GroupOrderHeard{Generation{2}, elsewhere}),
+      ElementsAre(HasSubstr("give up: s0 is at /run/s0, which is not end point 1 of the 2")));
 }
 
 TEST_F(ServerProcessTest, ACheckpointThatIsOrderedTwiceIsWrittenOnce) {
@@ -151,6 +157,7 @@ TEST_F(ServerProcessTest, ABackupWritesACheckpointWhenItIsOrderedAgainAfterItsPr
   wire::PsServe backup = order(1);
   backup.replica = wire::ReplicaRole::kBackup;
   backup.view = 1;
+  backup.servers = {"/run/s2", "/run/s1"};
   backup.other = "/run/s2";
   step(process::GroupOrderHeard{Generation{1}, backup});
   EXPECT_THAT(step(process::CutOrderHeard{Generation{1}, {5, "c5"}}), IsEmpty())

@@ -15,9 +15,7 @@ void ServerProcess::step(const process::Input& input, MonoTime now, process::Eff
 void ServerProcess::check_invariants() const {
   ANTDT_CHECK(!greeted() || !endpoint_.empty(), "{} is welcome, and has no end point",
               self_.worker);
-  ANTDT_CHECK(!has_group_ || generation_ != Generation{}, "{} has a group of no generation",
-              self_.worker);
-  ANTDT_CHECK(cutting_.empty() || has_group_, "{} writes checkpoints of no group", self_.worker);
+  ANTDT_CHECK(cutting_.empty() || has_group(), "{} writes checkpoints of no group", self_.worker);
 }
 
 // ----------------------------------------------------------------------- its agent
@@ -109,25 +107,20 @@ void ServerProcess::on(const process::PulsePassed& input, MonoTime, process::Eff
   report.step = Step{input.version};
   report.activity = "compute";
   out.emplace_back(process::SayReport{generation_, std::move(report)});
-  if (has_group_) out.emplace_back(process::SayStats{generation_});
+  if (has_group()) out.emplace_back(process::SayStats{generation_});
 }
 
 // ----------------------------------------------------------------------- its group
 
-// From: no group, an earlier one. To: the group; the same, if it cannot be served.
+// From: no group, an earlier one. To: the group; ended, if it cannot be served.
 void ServerProcess::on(const process::GroupOrderHeard& input, MonoTime, process::Effects& out) {
   const bool welcome = !endpoint_.empty();
   if (input.generation < generation_ || input.generation == Generation{} || !welcome) return;
-  if (input.generation > generation_ || !has_group_) {
+  if (input.generation > generation_) {
     auto start = start_of(input.serve, input.generation);
-    if (!start) {
-      out.emplace_back(process::RefuseGroupOrder{
-          input.generation, {wire::RefusalCode::kInvalid, start.error().message}});
-      return;
-    }
+    if (!start) return give_up(start.error(), out);
     // The previous group is over.
     generation_ = input.generation;
-    has_group_ = true;
     order_ = {};
     cutting_.clear();
     out.emplace_back(process::BeginGroup{std::move(*start), input.serve.keep});
@@ -136,11 +129,12 @@ void ServerProcess::on(const process::GroupOrderHeard& input, MonoTime, process:
   out.emplace_back(process::OrderGroup{order_});
 }
 
-// From: a group. To: none, until it is ordered again.
+// From: a group. To: ended. The rows of the group before are gone, and its end is how the job
+// daemon hears of that: it counts what was only in them.
 void ServerProcess::on(const process::GroupFailed& input, MonoTime, process::Effects& out) {
-  has_group_ = false;
-  out.emplace_back(
-      process::RefuseGroupOrder{generation_, {wire::RefusalCode::kInvalid, input.error.message}});
+  give_up({input.error.kind, fmt::format("it cannot begin to serve generation {}: {}", generation_,
+                                         input.error.message)},
+          out);
 }
 
 Result<linked::Start> ServerProcess::start_of(const wire::PsServe& serve,
@@ -185,7 +179,7 @@ void ServerProcess::on(const process::OrderTaken& input, MonoTime, process::Effe
 void ServerProcess::on(const process::CutOrderHeard& input, MonoTime, process::Effects& out) {
   const bool second =
       order_.replica == wire::ReplicaRole::kBackup || order_.replica == wire::ReplicaRole::kJoining;
-  if (input.generation != generation_ || !has_group_ || second) return;
+  if (input.generation != generation_ || !has_group() || second) return;
   if (cutting_.insert(input.cut.number).second) out.emplace_back(process::OrderSlices{input.cut});
 }
 

@@ -119,10 +119,6 @@ struct AnswerGroupOrder {
   Generation generation;
   wire::PsServing serving;
 };
-struct RefuseGroupOrder {
-  Generation generation;
-  wire::Refused refused;
-};
 struct AnswerCutOrder {
   Generation generation;
   wire::PsSaved saved;
@@ -142,9 +138,9 @@ struct EndProcess {
 struct GiveUpProcess {
   Error error;
 };
-using Effect = std::variant<SayHello, TellOperator, SayJoin, OpenEndPoint, BeginGroup, OrderGroup,
-                            OrderSlices, AnswerGroupOrder, RefuseGroupOrder, AnswerCutOrder,
-                            SayReport, SayStats, EndProcess, GiveUpProcess>;
+using Effect =
+    std::variant<SayHello, TellOperator, SayJoin, OpenEndPoint, BeginGroup, OrderGroup, OrderSlices,
+                 AnswerGroupOrder, AnswerCutOrder, SayReport, SayStats, EndProcess, GiveUpProcess>;
 using Effects = std::vector<Effect>;
 
 }  // namespace process
@@ -197,6 +193,7 @@ class ServerProcess {
   void greet(MonoTime now);
   void complain(MonoTime now, process::Effects& out);
   void speak(process::Effects& out);
+  [[nodiscard]] bool has_group() const { return generation_ != Generation{}; }
   [[nodiscard]] Result<linked::Start> start_of(const wire::PsServe& serve,
                                                Generation generation) const;
   void end(int code, process::Effects& out);
@@ -211,7 +208,6 @@ class ServerProcess {
   std::string endpoint_;   // empty: not open yet
   std::string key_;
   Generation generation_;
-  bool has_group_ = false;  // whether it has the group of that generation
   wire::PsServe order_;
   std::set<std::uint64_t> cutting_;  // checkpoints that are ordered and not answered yet
 };

@@ -5,24 +5,31 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "core/os/fs.h"
 #include "core/wire/codec.h"
 #include "core/wire/servers/ps_messages.h"
+#include "trainer/ps/rows/slice_image.h"
 #include "trainer/ps_link/slice_file.h"
 
 namespace antdt::ps {
 namespace {
 
-// The child's messages: any number of kProgress, then one of the others with its data.
-constexpr char kProgress = '.';
+// The child's messages: any number of kProgress with Bytes, then one of the others with its data.
+constexpr char kProgress = 'p';
 constexpr char kFiles = 'f';
 constexpr char kError = 'e';
 
+struct Bytes {
+  std::uint64_t done = 0;
+  std::uint64_t total = 0;
+};
+
 Result<CutWriter::Files> write_all(const Store& store, const std::vector<std::uint32_t>& slices,
                                    const std::string& directory,
-                                   const std::function<void()>& progress) {
+                                   const std::function<void(std::uint64_t)>& progress) {
   ANTDT_RETURN_IF_ERROR(make_directories(directory, 0700));
   CutWriter::Files files;
   for (const std::uint32_t slice : slices) {
@@ -39,7 +46,15 @@ Status CutWriter::begin(const Store& store, const std::vector<std::uint32_t>& sl
     return fail(ErrorKind::kRefused, "the checkpoint before this one is still being written");
   }
   ANTDT_RETURN_IF_ERROR(child_.begin("write a checkpoint", [&](const ChildCopy::Tell& tell) {
-    const auto progress = [&] { tell({&kProgress, 1}); };
+    Bytes bytes;
+    for (const std::uint32_t slice : slices) bytes.total += slice_bytes(store, slice);
+    const auto progress = [&](std::uint64_t more) {
+      bytes.done += more;
+      std::string said(1, kProgress);
+      said.append(reinterpret_cast<const char*>(&bytes), sizeof bytes);
+      tell(said);
+    };
+    progress(0);
     const auto files = write_all(store, slices, directory, progress);
     if (!files) return tell(kError + files.error().message);
     wire::PsSaved saved;
@@ -47,7 +62,7 @@ Status CutWriter::begin(const Store& store, const std::vector<std::uint32_t>& sl
     tell(kFiles + wire::encode(saved));
   }));
   said_.clear();
-  directory_ = directory;
+  progress_ = {directory, 0, 0};
   done_ = std::move(done);
   child_.watch(
       hang_after_, [this] { read_more(); }, [this] { hangs(); });
@@ -60,9 +75,27 @@ void CutWriter::read_more() {
   if (got < 0 && errno == EINTR) return;
   if (got > 0) {
     said_.append(buffer.data(), static_cast<std::size_t>(got));
+    take_progress();
   } else {
     finish();
   }
+}
+
+void CutWriter::take_progress() {
+  constexpr std::size_t kReport = 1 + sizeof(Bytes);
+  std::size_t at = 0;
+  for (; said_.size() - at >= kReport && said_[at] == kProgress; at += kReport) {
+    Bytes bytes;
+    std::memcpy(&bytes, said_.data() + at + 1, sizeof bytes);
+    progress_.done_bytes = bytes.done;
+    progress_.total_bytes = bytes.total;
+  }
+  said_.erase(0, at);
+}
+
+std::optional<CutProgress> CutWriter::progress() const {
+  if (!child_.is_there()) return std::nullopt;
+  return progress_;
 }
 
 CutWriter::Done CutWriter::give_up() {
@@ -78,15 +111,14 @@ void CutWriter::hangs() {
   done(fail(ErrorKind::kIo,
             "nothing more of it was written to {} for {:.0f} s ([failure] hang_after): does the "
             "filesystem answer?",
-            directory_, to_seconds(hang_after_)));
+            progress_.directory, to_seconds(hang_after_)));
 }
 
 void CutWriter::finish() {
   child_.end();
-  std::string said = std::exchange(said_, {});
-  said.erase(0, std::min(said.find_first_not_of(kProgress), said.size()));
+  const std::string said = std::exchange(said_, {});
   const Done done = std::exchange(done_, nullptr);
-  if (said.empty()) {
+  if (said.empty() || said.front() == kProgress) {
     return done(fail(ErrorKind::kIo, "the process that wrote a checkpoint was ended"));
   }
   if (said.front() == kError) return done(fail(ErrorKind::kIo, "{}", said.substr(1)));

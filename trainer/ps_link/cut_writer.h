@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "core/loop.h"
 #include "core/result.h"
 #include "core/wire/training_messages.h"
+#include "trainer/ps/process/cut_progress.h"
 #include "trainer/ps/rows/store.h"
 #include "trainer/ps_link/child_copy.h"
 
@@ -36,16 +38,19 @@ class CutWriter {
   // Gives up what is being written, and returns the callback that was to be called. Null: nothing
   // is being written.
   [[nodiscard]] Done give_up();
+  // Empty: nothing is being written.
+  [[nodiscard]] std::optional<CutProgress> progress() const;
 
  private:
   void read_more();
+  void take_progress();
   void finish();
   void hangs();
 
   const Duration hang_after_;
   ChildCopy child_;
-  std::string directory_;
-  std::string said_;
+  CutProgress progress_;
+  std::string said_;  // of the child, after the last whole report of progress
   Done done_;
 };
 

@@ -106,6 +106,8 @@ class ServerLoop {
   void cut(const wire::PsCut& order, Saved done);
   // Percentiles of service times cover the time since the last call.
   [[nodiscard]] wire::PsStats stats();
+  // Empty: no checkpoint is being written.
+  [[nodiscard]] std::optional<CutProgress> writing() const { return cut_writer_.progress(); }
   // Number of updates that are applied.
   [[nodiscard]] std::uint64_t version() const { return server_.node().version(); }
   // See ServerNode.

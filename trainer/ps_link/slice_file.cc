@@ -36,7 +36,7 @@ std::string slice_file_name(std::uint32_t slice) { return fmt::format("slice-{:0
 
 Result<wire::CheckpointFile> write_slice(const std::string& directory, const Store& store,
                                          std::uint32_t slice,
-                                         const std::function<void()>& progress) {
+                                         const std::function<void(std::uint64_t)>& progress) {
   ANTDT_TRY(auto writer, CheckpointFileWriter::create(directory, slice_file_name(slice)));
   const SteadyClock clock;
   SyncPace pace;
@@ -46,14 +46,13 @@ Result<wire::CheckpointFile> write_slice(const std::string& directory, const Sto
     writer.write(bytes);
     unsynced += bytes.size();
     if (unsynced < pace.part()) return;
-    unsynced = 0;
     writer.sync();
     const MonoTime now = clock.now();
     pace.took(now - std::exchange(since, now));
-    progress();
+    progress(std::exchange(unsynced, 0));
   });
   auto file = writer.finish();
-  progress();
+  progress(unsynced);
   return file;
 }
 

@@ -15,10 +15,10 @@ namespace antdt::ps {
 [[nodiscard]] std::string slice_file_name(std::uint32_t slice);
 
 // Writes and syncs; the answer has size and checksum. `progress` is called whenever another part,
-// of a bounded size, is on the disk.
+// of a bounded size, is on the disk, with its bytes.
 [[nodiscard]] Result<wire::CheckpointFile> write_slice(
     const std::string& directory, const Store& store, std::uint32_t slice,
-    const std::function<void()>& progress = [] {});
+    const std::function<void(std::uint64_t bytes)>& progress = [](std::uint64_t) {});
 // Reads these slices of a checkpoint one after another. Each is in memory twice while it is read
 // in, and is compared with MANIFEST.json before. `progress` is called after each part with the
 // bytes read and the total. The error names the file; then the content of the store is not a valid

@@ -86,7 +86,8 @@ void ServerAgent::tick() {
 
 void ServerAgent::pulse() {
   pulse_ = loop_.call_after(ServerProcess::kPulse, [this] { pulse(); });
-  feed(process::PulsePassed{server_ ? server_->version() : 0});
+  if (!server_) return feed(process::PulsePassed{});
+  feed(process::PulsePassed{server_->version(), server_->writing()});
 }
 
 // ---------------------------------------------------------------- what is said

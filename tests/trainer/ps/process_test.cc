@@ -34,7 +34,15 @@ std::string show(const process::Effect& effect) {
             return fmt::format("serves #{} of g{}", e.serving.number, e.generation);
           },
           [](const process::AnswerCutOrder& e) { return fmt::format("wrote {}", e.saved.number); },
-          [](const process::SayReport& e) { return fmt::format("report of {}", e.report.step); },
+          [](const process::SayReport& e) {
+            const wire::Report& r = e.report;
+            std::string shown = fmt::format("report of {}", r.step);
+            if (!r.io.empty()) {
+              shown += fmt::format(", {} {}: {} of {}", r.io, r.io_path, r.io_done_bytes,
+                                   r.io_total_bytes);
+            }
+            return shown;
+          },
           [](const process::SayStats&) { return std::string("stats"); },
           [](const process::EndProcess& e) { return fmt::format("end {}", e.code); },
           [](const process::GiveUpProcess& e) { return "give up: " + e.error.message; },
@@ -78,6 +86,9 @@ TEST_F(ServerProcessTest, SaysHelloUntilItIsWelcomeAndJoinsUntilItServes) {
   EXPECT_THAT(step(process::OrderTaken{{1, {}}}), ElementsAre("serves #1 of g1"));
   EXPECT_THAT(step(process::TimePassed{}), IsEmpty());
   EXPECT_THAT(step(process::PulsePassed{7}), ElementsAre("report of 7", "stats"));
+  EXPECT_THAT(step(process::PulsePassed{8, CutProgress{"/run/c5", 3, 9}}),
+              ElementsAre("report of 8, writing the checkpoint /run/c5: 3 of 9", "stats"))
+      << "so that whoever waits for it knows that it goes on";
 }
 
 TEST_F(ServerProcessTest, WithoutAnyAgentItTellsAnOperatorNowAndThenAndWaitsOn) {

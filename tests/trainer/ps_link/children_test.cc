@@ -126,6 +126,28 @@ TEST_F(CutWriterTest, WritesTheRowsAsTheyWereHoweverTheyChangeMeanwhile) {
   EXPECT_NE(values_of(store), before);
 }
 
+TEST_F(CutWriterTest, SaysHowManyBytesAreOnTheDiskAsLongAsItWrites) {
+  EXPECT_FALSE(writer.progress());
+  const std::string to = directory / "checkpoints/a";
+  ASSERT_TRUE(begin(to));
+  ASSERT_TRUE(writer.progress());
+  EXPECT_EQ(writer.progress()->directory, to);
+  EXPECT_EQ(writer.progress()->done_bytes, 0U);
+  CutProgress last;
+  EventLoop::Callback look = [&] {
+    if (const auto now = writer.progress()) last = *now;
+    if (writer.progress()) loop.call_after({}, look);
+  };
+  look();
+  await();
+  ASSERT_TRUE(written) << written.error().message;
+  std::uint64_t bytes = 0;
+  for (const wire::CheckpointFile& file : *written) bytes += file.bytes;
+  EXPECT_EQ(last.total_bytes, bytes);
+  EXPECT_EQ(last.done_bytes, bytes);
+  EXPECT_FALSE(writer.progress()) << "nothing is written any more";
+}
+
 TEST_F(CutWriterTest, SaysWhatItCouldNotWriteAndCanBeginAgain) {
   std::filesystem::create_directories(directory / ("in the way/" + slice_file_name(0)));
   ASSERT_TRUE(begin(directory / "in the way"));

@@ -11,6 +11,7 @@
 
 #include "core/os/fs.h"
 #include "tests/trainer/ps_link/testing.h"
+#include "trainer/ps/rows/slice_image.h"
 #include "trainer/ps_link/service_times.h"
 #include "trainer/ps_link/slice_file.h"
 
@@ -269,6 +270,7 @@ TEST(SliceFile, IsReadAsItWasWrittenAndDamageIsNamed) {
     const auto file = write_slice(directory.path(), store, slice);
     ASSERT_TRUE(file) << file.error().message;
     EXPECT_EQ(file->name, slice_file_name(slice));
+    EXPECT_EQ(file->bytes, slice_bytes(store, slice));
     EXPECT_EQ(file->bytes, std::filesystem::file_size(directory / file->name));
     bytes += file->bytes;
     const Status status = read_slice(directory.path(), other, slice);

@@ -106,6 +106,12 @@ void ServerProcess::on(const process::PulsePassed& input, MonoTime, process::Eff
   wire::Report report;
   report.step = Step{input.version};
   report.activity = "compute";
+  if (input.writing) {
+    report.io = "writing the checkpoint";
+    report.io_path = input.writing->directory;
+    report.io_done_bytes = input.writing->done_bytes;
+    report.io_total_bytes = input.writing->total_bytes;
+  }
   out.emplace_back(process::SayReport{generation_, std::move(report)});
   if (has_group()) out.emplace_back(process::SayStats{generation_});
 }

@@ -33,6 +33,7 @@
 #include "core/wire/membership_messages.h"
 #include "core/wire/servers/ps_messages.h"
 #include "core/wire/worker_messages.h"
+#include "trainer/ps/process/cut_progress.h"
 #include "trainer/ps/process/linked_server.h"
 
 namespace antdt::ps {
@@ -85,7 +86,8 @@ struct BackupBroken {
 };
 struct TimePassed {};
 struct PulsePassed {
-  std::uint64_t version = 0;  // number of updates that are applied
+  std::uint64_t version = 0;                // number of updates that are applied
+  std::optional<CutProgress> writing = {};  // empty: no checkpoint
 };
 using Input = std::variant<WelcomeHeard, EndPointOpened, EndPointFailed, RefusalHeard, LeaveHeard,
                            StopAsked, GroupOrderHeard, CutOrderHeard, GroupFailed, OrderTaken,

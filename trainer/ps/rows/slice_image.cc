@@ -128,6 +128,19 @@ void encode_slice(const Store& store, std::uint32_t slice,
   sink(piece);
 }
 
+std::uint64_t slice_bytes(const Store& store, std::uint32_t slice) {
+  constexpr std::uint64_t kHeader = kMagic.size() + 2 * sizeof(std::uint32_t);
+  constexpr std::uint64_t kTableHeader = 3 * sizeof(std::uint32_t) + sizeof(std::uint64_t);
+  std::uint64_t bytes = kHeader;
+  for (std::uint32_t t = 0; t < store.tables().size(); ++t) {
+    const RowTable& rows = store.slice(slice, t);
+    const std::uint64_t floats = std::uint64_t{rows.width()} + rows.state();
+    bytes += kTableHeader + store.tables()[t].name.size() +
+             rows.rows() * (sizeof(std::uint64_t) + floats * sizeof(float));
+  }
+  return bytes;
+}
+
 Status decode_slice(Store& store, std::uint32_t slice, std::string_view bytes) {
   Reader in(bytes);
   ANTDT_RETURN_IF_ERROR(decode_header(in, slice, store.tables().size()));

@@ -26,6 +26,9 @@ namespace antdt::ps {
 void encode_slice(const Store& store, std::uint32_t slice,
                   const std::function<void(std::string_view)>& sink);
 
+// The number of these bytes.
+[[nodiscard]] std::uint64_t slice_bytes(const Store& store, std::uint32_t slice);
+
 // Fills a slice that has no rows yet. Errors (kCorrupt): the bytes end early or late, belong to
 // another slice or to other tables than the store's, or a key belongs to another slice or occurs
 // twice. After an error the slice may hold some of the rows.

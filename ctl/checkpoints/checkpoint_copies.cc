@@ -184,7 +184,8 @@ void CheckpointCopies::on(const HostProbed& e, Effects&) {
   host.writing.reset();
   host.asked = true;
   host.place = e.shares ? Place::kShares : Place::kApart;
-  host.whole = {e.whole.begin(), e.whole.end()};
+  // What a host finds in the launching host's directory is the launching host's copy.
+  if (!e.shares) host.whole = {e.whole.begin(), e.whole.end()};
   host.pause = kFirstPause;
   host.trouble.clear();
 }

@@ -62,9 +62,9 @@ class CheckpointCopiesTest : public ::testing::Test {
     EXPECT_THAT(step(HostAppeared{host}), ElementsAre(fmt::format("{}: probe {}", ++task, host)));
     EXPECT_THAT(step(HostProbed{task, false, whole}), IsEmpty());
   }
-  void shared(const std::string& host) {
+  void shared(const std::string& host, const std::vector<std::string>& whole = {}) {
     step(HostAppeared{host});
-    EXPECT_THAT(step(HostProbed{++task, true}), IsEmpty());
+    EXPECT_THAT(step(HostProbed{++task, true, whole}), IsEmpty());
   }
   std::vector<std::string> written(std::uint64_t number, const std::string& unfinished,
                                    const std::vector<std::string>& hosts) {
@@ -101,6 +101,17 @@ TEST_F(CheckpointCopiesTest, NothingIsCopiedWhereTheRunDirectoryIsShared) {
   EXPECT_THAT(step(CheckpointNeeded{1, "b", kFirst}), ElementsAre("reached 1 []"));
   EXPECT_FALSE(copies.any_apart());
   EXPECT_TRUE(copies.idle());
+}
+
+// The job was resumed, so the launching host's own agent finds checkpoints.
+TEST_F(CheckpointCopiesTest, WhatAHostFindsInTheSharedDirectoryIsNoSecondCopy) {
+  shared("launching", {kFirst});
+  apart("b");
+  EXPECT_THAT(step(CheckpointsListed{{kFirst}}),
+              ElementsAre(fmt::format("3: push {} to b by .tmp-0-{}", kFirst, kFirst)));
+  EXPECT_EQ(copies.copies_of(kFirst), 1U);
+  step(TaskDone{3});
+  EXPECT_EQ(copies.copies_of(kFirst), 2U);
 }
 
 TEST_F(CheckpointCopiesTest, FilesOfSeveralServersAreGatheredFromAll) {

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/ids.h"
+#include "core/os/directory.h"
 #include "core/os/fs.h"
 
 namespace antdt::antdtd {
@@ -24,16 +25,11 @@ constexpr std::string_view kProbe = ".probe-";
 constexpr std::string_view kManifest = "MANIFEST.json";
 constexpr std::size_t kMostWritten = 64;
 constexpr std::size_t kMostEntries = 100000;
-constexpr std::size_t kLongestName = 255;
-
-bool is_name(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." && name.size() <= kLongestName &&
-         name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
-}
+constexpr std::size_t kLongestIdentity = 255;
 
 // The name of a checkpoint, "s0000000012-l1-g1-w0.1", or of one that is being written.
 bool is_checkpoint(std::string_view name) {
-  return is_name(name) && (name.starts_with(kUnfinished) || name.starts_with("s"));
+  return is_file_name(name) && (name.starts_with(kUnfinished) || name.starts_with("s"));
 }
 
 tl::unexpected<Error> no_such_path(std::string_view path) {
@@ -71,7 +67,7 @@ Status for_each_entry(int directory, const Use& use) {
   for (std::size_t n = 0; n < kMostEntries; ++n) {
     const dirent* entry = ::readdir(entries.get());
     if (entry == nullptr) break;
-    if (is_name(entry->d_name)) use(std::string(entry->d_name));
+    if (is_file_name(entry->d_name)) use(std::string(entry->d_name));
   }
   return {};
 }
@@ -154,12 +150,12 @@ Result<OwnedFd> RunFiles::open_checkpoint(const std::string& name, bool make) co
 
 Result<OwnedFd> RunFiles::open_file(const std::string& path, int flags, bool make) const {
   const std::vector<std::string> parts = parts_of(path);
-  if (parts.size() == 2 && parts[0] == kLogs && is_name(parts[1]) && !make) {
+  if (parts.size() == 2 && parts[0] == kLogs && is_file_name(parts[1]) && !make) {
     ANTDT_TRY(const OwnedFd logs, open_folder(kLogs));
     return open_at(logs.get(), parts[1], flags);
   }
   if (parts.size() != 3 || parts[0] != kCheckpoints || !is_checkpoint(parts[1]) ||
-      !is_name(parts[2])) {
+      !is_file_name(parts[2])) {
     return no_such_path(path);
   }
   ANTDT_TRY(const OwnedFd directory, open_checkpoint(parts[1], make));
@@ -167,7 +163,7 @@ Result<OwnedFd> RunFiles::open_file(const std::string& path, int flags, bool mak
 }
 
 Result<wire::FileProbed> RunFiles::probe(const wire::FileProbe& request) {
-  if (!is_name(request.name) || !request.name.starts_with(kProbe)) {
+  if (!is_file_name(request.name) || !request.name.starts_with(kProbe)) {
     return fail(ErrorKind::kUsage, "'{}' is no name of a probe", request.name);
   }
   ANTDT_RETURN_IF_ERROR(make());
@@ -179,7 +175,7 @@ Result<wire::FileProbed> RunFiles::probe(const wire::FileProbe& request) {
   if (::symlinkat(own.c_str(), checkpoints.get(), request.name.c_str()) != 0 && errno != EEXIST) {
     return fail_errno(ErrorKind::kIo, errno, "making " + path);
   }
-  std::string identity(kLongestName, '\0');
+  std::string identity(kLongestIdentity, '\0');
   const ssize_t size =
       ::readlinkat(checkpoints.get(), request.name.c_str(), identity.data(), identity.size());
   if (size < 0) return fail_errno(ErrorKind::kIo, errno, "reading " + path);
@@ -296,7 +292,7 @@ Result<wire::FileSummed> RunFiles::sum(const wire::FileSum& request) {
 
 Status RunFiles::check_file(int directory, const std::string& from,
                             const wire::CheckpointFile& said) {
-  if (!is_name(said.name)) return no_such_path(said.name);
+  if (!is_file_name(said.name)) return no_such_path(said.name);
   auto file = open_at(directory, said.name, O_RDONLY);
   if (!file) {
     return fail(ErrorKind::kCorrupt, "{}/checkpoints/{}/{} is not there", run_dir_, from,
@@ -346,7 +342,7 @@ Status RunFiles::commit(const wire::FileCommit& request) {
 }
 
 Status RunFiles::remove(const wire::FileRemove& request) {
-  const bool is_probe = is_name(request.name) && request.name.starts_with(kProbe);
+  const bool is_probe = is_file_name(request.name) && request.name.starts_with(kProbe);
   if (!is_probe && !is_checkpoint(request.name)) return no_such_path(request.name);
   const auto checkpoints = open_folder(kCheckpoints);
   if (!checkpoints && checkpoints.error().kind == ErrorKind::kUnreachable) return {};

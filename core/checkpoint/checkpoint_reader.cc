@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/json_integer.h"
+#include "core/os/directory.h"
 #include "core/os/fs.h"
 #include "core/os/owned_fd.h"
 
@@ -26,7 +27,7 @@ Result<wire::CheckpointFile> file_of(const nlohmann::json& entry) {
   file.name = entry.at("name").get<std::string>();
   file.bytes = json_integer<std::uint64_t>(entry.at("bytes"));
   file.xxh3 = entry.at("xxh3").get<std::string>();
-  if (!file.name.empty() && file.name.find('/') == std::string::npos) return file;
+  if (is_file_name(file.name)) return file;
   return fail(ErrorKind::kCorrupt, "MANIFEST.json names the file '{}'", file.name);
 }
 

@@ -3,29 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <iterator>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 #include "core/check.h"
 
 namespace antdt::ctl::copies {
-
-std::optional<std::pair<std::uint64_t, std::uint64_t>> order_of(const std::string& name) {
-  unsigned long long step = 0, lineage = 0;
-  if (std::sscanf(name.c_str(), "s%llu-l%llu-", &step, &lineage) != 2) return std::nullopt;
-  return std::pair<std::uint64_t, std::uint64_t>{lineage, step};
-}
-
-std::optional<Age> age_of(const std::string& unfinished) {
-  unsigned long long number = 0, generation = 0;
-  if (std::sscanf(unfinished.c_str(), ".tmp-%llu", &number) != 1) return std::nullopt;
-  if (const std::size_t at = unfinished.find("-g"); at != std::string::npos) {
-    std::ignore = std::sscanf(unfinished.c_str() + at, "-g%llu", &generation);
-  }
-  return Age{generation, number};
-}
 
 void CheckpointCopies::step(const Input& input, MonoTime now, Effects& out) {
   now_ = now;

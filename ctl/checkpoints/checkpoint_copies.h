@@ -36,20 +36,12 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "ctl/checkpoints/checkpoint_names.h"
 #include "ctl/checkpoints/checkpoint_part.h"
 
 namespace antdt::ctl::copies {
 
 using TaskId = std::uint64_t;
-
-// How old an unfinished checkpoint is, the oldest first. What is of an earlier generation than
-// one that is kept is of an earlier step, or of training that was given up when the job went back
-// to a checkpoint; then its number may be higher.
-struct Age {
-  std::uint64_t generation = 0;
-  std::uint64_t number = 0;
-  friend auto operator<=>(const Age&, const Age&) = default;
-};
 
 struct HostAppeared {
   std::string host;
@@ -162,12 +154,6 @@ struct PublishCopyNote {
 using Effect = std::variant<ProbeHost, FetchPart, PushCopy, CleanHost, FetchCopy, CancelTask,
                             TellGathered, TellReached, TellFound, PublishCopyNote>;
 using Effects = std::vector<Effect>;
-
-// "s0000000012-l1-g2-w0.1" -> (1, 12); later checkpoints are greater.
-[[nodiscard]] std::optional<std::pair<std::uint64_t, std::uint64_t>> order_of(
-    const std::string& name);
-// Of a name in checkpoints/: ".tmp-12-g3-w0.1" -> {3, 12}. Nothing for other names.
-[[nodiscard]] std::optional<Age> age_of(const std::string& unfinished);
 
 class CheckpointCopies {
  public:

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 
 #include "core/os/directory.h"
+#include "ctl/checkpoints/checkpoint_names.h"
 
 namespace antdt::jobd {
 
@@ -17,9 +17,7 @@ Result<std::vector<std::string>> checkpoint_names(const std::string& checkpoints
   ANTDT_TRY(const std::vector<std::string> present, names_in(checkpoints));
   std::vector<std::pair<std::pair<std::uint64_t, std::uint64_t>, std::string>> found;
   for (const std::string& name : present) {
-    unsigned long long step = 0, lineage = 0;
-    if (std::sscanf(name.c_str(), "s%llu-l%llu-", &step, &lineage) != 2) continue;
-    found.push_back({{lineage, step}, name});
+    if (const auto order = ctl::copies::order_of(name)) found.push_back({*order, name});
   }
   std::ranges::sort(found);
   std::vector<std::string> names;

@@ -8,7 +8,7 @@
 #include "core/log/log.h"
 #include "core/os/directory.h"
 #include "core/os/fs.h"
-#include "ctl/checkpoints/checkpoint_copies.h"
+#include "ctl/checkpoints/checkpoint_names.h"
 #include "jobd/disk/checkpoint_check.h"
 
 namespace antdt::jobd {
@@ -59,12 +59,13 @@ CheckpointStore::CheckpointStore(std::string run_dir, std::uint32_t keep,
 Status CheckpointStore::check_files(const wire::CheckpointWritten& written) const {
   std::error_code error;
   const fs::path parent = fs::weakly_canonical(fs::path(written.directory).parent_path(), error);
-  if (error || parent != fs::weakly_canonical(directory_, error)) {
-    return fail(ErrorKind::kCorrupt, "checkpoint of step {} is in {}, not below {}", written.step,
-                written.directory, directory_);
+  const bool is_below = !error && parent == fs::weakly_canonical(directory_, error);
+  if (!is_below || !ctl::copies::age_of(fs::path(written.directory).filename().string())) {
+    return fail(ErrorKind::kCorrupt, "checkpoint of step {} is in {}, which is none of {}/.tmp-…",
+                written.step, written.directory, directory_);
   }
   for (const wire::CheckpointFile& file : written.files) {
-    if (file.name.empty() || file.name.find('/') != std::string::npos) {
+    if (!is_file_name(file.name)) {
       return fail(ErrorKind::kCorrupt, "checkpoint of step {} names the file '{}'", written.step,
                   file.name);
     }
@@ -86,9 +87,7 @@ Result<std::string> CheckpointStore::store(const ctl::job::StoreCheckpoint& chec
   std::error_code error;
   const std::string final_path = directory_ + "/" + name;
   if (fs::exists(final_path, error)) {  // reported twice, or the same step was written once more
-    if (fs::path(written.directory).parent_path() == fs::path(directory_)) {
-      fs::remove_all(written.directory, error);
-    }
+    discard(written.directory);
     return name;
   }
   ANTDT_RETURN_IF_ERROR(check_files(written));
@@ -198,6 +197,22 @@ std::string CheckpointStore::about_room() const {
   return text + fmt::format(", the newest checkpoint takes {:.1f} MiB", mib(bytes));
 }
 
+void CheckpointStore::discard(const std::string& directory) const {
+  const fs::path path(directory);
+  if (path.parent_path() != fs::path(directory_)) return;
+  std::error_code ignored;
+  if (ctl::copies::age_of(path.filename().string())) fs::remove_all(path, ignored);
+}
+
+void CheckpointStore::remove_unfinished(ctl::copies::Age up_to) const {
+  for (const std::string& name : names_in(directory_).value_or(std::vector<std::string>())) {
+    const auto age = ctl::copies::age_of(name);
+    if (age && *age <= up_to) discard(directory_ + "/" + name);
+  }
+}
+
+// All that is older than the oldest that is kept goes, also what is not whole any more, since its
+// removal was interrupted.
 void CheckpointStore::prune(const std::string& stored) const {
   remove_unfinished_before(directory_, stored);
   const auto names = list();

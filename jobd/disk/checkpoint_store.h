@@ -17,6 +17,7 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/wire/training_messages.h"
+#include "ctl/checkpoints/checkpoint_names.h"
 #include "ctl/job/job_machine.h"
 #include "shard_server/accounts/accounts.h"
 
@@ -44,6 +45,11 @@ class CheckpointStore {
   // The newest complete checkpoint: every file has the size and checksum in MANIFEST.json. kIo if
   // they cannot be listed, so that nobody knows whether there is one.
   [[nodiscard]] Result<Newest> newest() const;
+
+  // Removes what was written into this directory, if it is one of an unfinished checkpoint.
+  void discard(const std::string& directory) const;
+  // The same for all unfinished checkpoints up to this age.
+  void remove_unfinished(ctl::copies::Age up_to) const;
 
   // The accounts in a checkpoint, whose other files are not looked at.
   [[nodiscard]] Result<shard_server::Accounts> accounts_in(const std::string& name) const;

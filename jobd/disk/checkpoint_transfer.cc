@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "core/checkpoint/checkpoint_reader.h"
+#include "core/os/directory.h"
 #include "core/os/fs.h"
 #include "jobd/disk/checkpoint_check.h"
 
@@ -24,7 +25,7 @@ Status fetch_files(HostFiles& host, const std::string& from, const std::string& 
                    const std::vector<wire::CheckpointFile>& files) {
   ANTDT_RETURN_IF_ERROR(make_directories(into, 0700));
   for (const wire::CheckpointFile& file : files) {
-    if (file.name.empty() || file.name.find('/') != std::string::npos) {
+    if (!is_file_name(file.name)) {
       return fail(ErrorKind::kCorrupt, "a checkpoint names the file '{}'", file.name);
     }
     ANTDT_RETURN_IF_ERROR(host.fetch(there(from, file.name), into + "/" + file.name, file));

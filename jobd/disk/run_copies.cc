@@ -76,8 +76,15 @@ void RunCopies::gather(std::uint64_t number, const std::string& directory,
                        std::vector<copies::Part> parts, Then then) {
   std::erase_if(parts, [&](const copies::Part& part) { return !addresses_.contains(part.host); });
   if (parts.empty()) return then("");
+  const std::string unfinished = name_of(directory);
+  if (!copies::age_of(unfinished)) {
+    return then(
+        fmt::format("it was written into {}, which is no directory of an unfinished "
+                    "checkpoint",
+                    directory));
+  }
   gathering_[number] = std::move(then);
-  step(copies::PartsWritten{number, name_of(directory), std::move(parts)});
+  step(copies::PartsWritten{number, unfinished, std::move(parts)});
 }
 
 void RunCopies::kept(std::vector<std::string> names, const std::string& stored,

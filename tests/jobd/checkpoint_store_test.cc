@@ -95,10 +95,26 @@ TEST_F(CheckpointStoreTest, ADirectoryOutsideTheRunIsRefused) {
   EXPECT_FALSE(store(written));
 }
 
+TEST_F(CheckpointStoreTest, OnlyTheDirectoryOfAnUnfinishedCheckpointIsTaken) {
+  ASSERT_TRUE(write_file_atomic(dir / "model.pt", "weights"));
+  for (const char* name : {"..", ".", "", "x/..", "x"}) {
+    wire::CheckpointWritten written = write(7);
+    written.directory = dir / (std::string("checkpoints/") + name);
+    EXPECT_FALSE(store(written)) << name;
+  }
+  ASSERT_TRUE(store(write(7)));
+  wire::CheckpointWritten again = write(7);
+  again.directory = dir / "checkpoints/..";
+  EXPECT_TRUE(store(again)) << "it is there already";
+  EXPECT_TRUE(fs::exists(dir / "model.pt")) << "only what is unfinished is removed";
+}
+
 TEST_F(CheckpointStoreTest, AFileNameThatLeavesTheDirectoryIsRefused) {
-  wire::CheckpointWritten written = write(7);
-  written.files[0].name = "../model.pt";
-  EXPECT_FALSE(store(written));
+  for (const char* name : {"../model.pt", "..", ".", ""}) {
+    wire::CheckpointWritten written = write(7);
+    written.files[0].name = name;
+    EXPECT_FALSE(store(written)) << name;
+  }
 }
 
 TEST_F(CheckpointStoreTest, TheNewestComesBackWithItsLedger) {

@@ -100,7 +100,19 @@ void CheckpointCopies::on(const TaskFailed& e, Effects& out) {
     Finding::Tried& tried = finding_->tries[{back->host, back->name}];
     tried.gone = e.gone;
     tried.error = e.error;
+  } else if (const auto* push = std::get_if<PushCopy>(&task.what)) {
+    push_failed(*push, e.error, out);
   }
+}
+
+// A reader on another host may have room.
+void CheckpointCopies::push_failed(const PushCopy& push, const std::string& error, Effects& out) {
+  for (Need& need : needs_) {
+    const bool waits = need.what.host == push.host && need.what.name == push.name;
+    if (!waits || ++need.failures < kTries) continue;
+    out.emplace_back(TellReached{need.what.number, fmt::format("{}: {}", push.host, error)});
+  }
+  std::erase_if(needs_, [](const Need& need) { return need.failures == kTries; });
 }
 
 // ----------------------------------------------------------------------- hosts
@@ -145,9 +157,9 @@ void CheckpointCopies::on(const HostVanished& e, Effects& out) {
     end_gathering(fmt::format("{} was lost before what was written there had been copied", e.host),
                   out);
   }
-  std::erase_if(needs_, [&](const CheckpointNeeded& need) {
-    if (need.host != e.host) return false;
-    out.emplace_back(TellReached{need.number, fmt::format("{} was lost", e.host)});
+  std::erase_if(needs_, [&](const Need& need) {
+    if (need.what.host != e.host) return false;
+    out.emplace_back(TellReached{need.what.number, fmt::format("{} was lost", e.host)});
     return true;
   });
 }
@@ -334,22 +346,23 @@ void CheckpointCopies::clean_hosts(Effects& out) {
 // ----------------------------------------------------------------------- readers
 
 void CheckpointCopies::on(const CheckpointNeeded& e, Effects& out) {
-  std::erase_if(needs_, [&](const CheckpointNeeded& need) { return need.number == e.number; });
+  std::erase_if(needs_, [&](const Need& need) { return need.what.number == e.number; });
   if (!hosts_.contains(e.host)) {
     out.emplace_back(TellReached{e.number, fmt::format("{} is not there", e.host)});
     return;
   }
-  needs_.push_back(e);
+  needs_.push_back({e});
+}
 }
 
 bool CheckpointCopies::is_needed_on(const std::string& host) const {
-  return std::ranges::any_of(needs_,
-                             [&](const CheckpointNeeded& need) { return need.host == host; });
+  return std::ranges::any_of(needs_, [&](const Need& need) { return need.what.host == host; });
 }
 
 void CheckpointCopies::answer_needs(Effects& out) {
   if (!knows_kept_) return;
-  std::erase_if(needs_, [&](const CheckpointNeeded& need) {
+  std::erase_if(needs_, [&](const Need& waits) {
+    const CheckpointNeeded& need = waits.what;
     Host& host = hosts_.at(need.host);
     if (host.place == Place::kProbing) return false;
     if (host.place == Place::kShares || host.whole.contains(need.name)) {

@@ -175,7 +175,7 @@ class CheckpointCopies {
 
   static constexpr Duration kFirstPause = std::chrono::milliseconds(500);
   static constexpr Duration kLongestPause = std::chrono::seconds(15);
-  // Of fetching a checkpoint back from one host.
+  // Of fetching a checkpoint back from one host, and of sending one that a reader waits for.
   static constexpr std::uint32_t kTries = 3;
 
  private:
@@ -193,6 +193,10 @@ class CheckpointCopies {
   struct Task {
     std::string host;
     Effect what;
+  };
+  struct Need {
+    CheckpointNeeded what;
+    std::uint32_t failures = 0;  // how often sending it failed
   };
   struct Gathering {
     std::uint64_t number = 0;
@@ -230,6 +234,7 @@ class CheckpointCopies {
   [[nodiscard]] bool is_needed_on(const std::string& host) const;
   template <class T>
   TaskId begin(const std::string& host, T effect, Effects& out);
+  void push_failed(const PushCopy& push, const std::string& error, Effects& out);
   void push(const std::string& host, const std::string& name, Effects& out);
   void drop_task(TaskId task, Effects& out);
   void end_gathering(std::string error, Effects& out);
@@ -243,7 +248,7 @@ class CheckpointCopies {
   std::map<TaskId, Task> tasks_;
   std::optional<Gathering> gathering_;
   std::set<std::string> writers_;  // of what was gathered last
-  std::vector<CheckpointNeeded> needs_;
+  std::vector<Need> needs_;
   bool knows_kept_ = false;
   // Whether it is known what training goes on from; while it is being chosen a checkpoint that was
   // stored late does not tell.

@@ -221,13 +221,18 @@ void Membership::on(const MemberGone& e, Effects& out) {
   // The loss of this member explains why the others could not connect or heal.
   if (!e.in_order) failed_formations_ = 0;
   if (base_members_.contains(e.member) && e.suspect) suspects_.insert(e.member);
-  const bool was_to_read = state_ == State::kConnecting && reads_checkpoint() &&
-                           members_.contains(e.member) &&
-                           members_.rank_of(e.member) == reader_.rank();
-  if (was_to_read && !ready_.has(e.member)) reader_.reading_failed(members_.at(reader_.rank()));
+  if (is_to_read(e.member)) reader_.reading_failed(members_.at(reader_.rank()));
   expected_.erase(e.member);
   if (members_.contains(e.member)) lose(e, out);
   begin_if_complete(out);
+}
+
+// The order to form is held back until the checkpoint is on the reader's host.
+bool Membership::is_to_read(Member member) const {
+  const bool has_not_read = (state_ == State::kAddresses && !addresses_.contains(member)) ||
+                            (state_ == State::kConnecting && !ready_.has(member));
+  return has_not_read && reads_checkpoint() && members_.contains(member) &&
+         members_.rank_of(member) == reader_.rank();
 }
 
 void Membership::lose(const MemberGone& e, Effects& out) {

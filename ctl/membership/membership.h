@@ -127,6 +127,7 @@ class Membership {
   // Whether some member of the base is expected. If so, only the members of the base are waited
   // for; otherwise every expected process is.
   [[nodiscard]] bool some_of_base_expected() const;
+  [[nodiscard]] bool is_to_read(Member member) const;
   void gather(State how);
   void begin_if_complete(Effects& out);
   void nobody_can_read(const CheckpointReader::Why& why, Effects& out);

@@ -183,11 +183,17 @@ Status HostFiles::push(const std::string& path_here, const std::string& path_the
             ask<wire::FileSummed>(wire::FileSum{path_there}, patience_for(said.bytes)));
   if (there.bytes == said.bytes && there.xxh3 == said.xxh3) return {};
   std::uint64_t at = there.bytes < said.bytes ? there.bytes : 0;
-  std::deque<std::uint64_t> under_way;
+  struct Chunk {
+    std::uint64_t seq = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::deque<Chunk> under_way;
   const auto take_one = [&]() -> Status {
-    ANTDT_TRY(const wire::Packet packet, receive(under_way.front(), {}));
+    const Chunk sent = under_way.front();
     under_way.pop_front();
+    ANTDT_TRY(const wire::Packet packet, receive(sent.seq, {}));
     ANTDT_TRY([[maybe_unused]] const auto done, open_answer<wire::FileDone>(packet));
+    if (watch_.moved) watch_.moved(sent.bytes);
     return {};
   };
   bool begun = at > 0;
@@ -200,8 +206,7 @@ Status HostFiles::push(const std::string& path_here, const std::string& path_the
     at += chunk.data.size();
     if (under_way.size() >= kChunksUnderWay) ANTDT_RETURN_IF_ERROR(take_one());
     ANTDT_TRY(const std::uint64_t seq, send(chunk));
-    under_way.push_back(seq);
-    if (watch_.moved) watch_.moved(chunk.data.size());
+    under_way.push_back({seq, chunk.data.size()});
   }
   while (!under_way.empty()) ANTDT_RETURN_IF_ERROR(take_one());
   return {};

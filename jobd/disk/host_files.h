@@ -28,7 +28,7 @@ struct HostAddress {
 class HostFiles {
  public:
   // `stop`: when it becomes true, the operation ends with an error; null: never. `moved` is called
-  // after each chunk.
+  // for each chunk that has arrived and was written.
   struct Watch {
     const std::atomic<bool>* stop = nullptr;
     std::function<void(std::uint64_t bytes)> moved = {};

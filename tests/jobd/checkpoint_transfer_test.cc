@@ -135,6 +135,15 @@ TEST_F(CheckpointTransferTest, GoesToTheOtherHostAndComesBack) {
   EXPECT_TRUE(check_checkpoint(here()));
 }
 
+TEST_F(CheckpointTransferTest, OnlyChunksThatTheOtherHostHasWrittenHaveMoved) {
+  make(here(), std::string(8 << 20, 'x'));
+  chunks_left = 3;
+  const Status pushed = push_checkpoint(*host, dir / "here", kName, kUnfinished);
+  ASSERT_FALSE(pushed);
+  EXPECT_THAT(pushed.error().message, HasSubstr("No space left on device"));
+  EXPECT_EQ(moved, std::uint64_t{3} << 20);
+}
+
 // What another host says becomes a path on this one.
 TEST_F(CheckpointTransferTest, NoNameThatAnotherHostSaysLeadsOutOfTheCheckpoint) {
   ASSERT_TRUE(make_directories(dir / "here"));

@@ -446,6 +446,27 @@ TEST_F(CheckpointCopiesTest, AFullDiskIsReportedOnceAndAnotherHostTakesTheCopy) 
                           fmt::format("5: push {} to c by .tmp-10-g1-w0.1", kFirst)));
 }
 
+// Its reader is not the only one, and another host has room.
+TEST_F(CheckpointCopiesTest, AReaderWhoseHostHasNoRoomHearsOfItAfterSomeTries) {
+  apart("a");
+  apart("b", {kFirst});
+  step(CheckpointsListed{{kFirst}});
+  EXPECT_THAT(step(CheckpointNeeded{1, "a", kFirst}),
+              ElementsAre(fmt::format("3: push {} to a by .tmp-0-{}", kFirst, kFirst)));
+  step(CheckpointNeeded{2, "a", kFirst});
+  for (TaskId push = 3; push < 2 + CheckpointCopies::kTries; ++push) {
+    step(TaskFailed{push, "No space left on device", false});
+    now += CheckpointCopies::kLongestPause;
+    EXPECT_THAT(step(TimePassed{}), ElementsAre(HasSubstr("to a by"))) << "it is tried again";
+  }
+  EXPECT_THAT(step(TaskFailed{2 + CheckpointCopies::kTries, "No space left on device", false}),
+              ElementsAre("reached 1 [a: No space left on device]",
+                          "reached 2 [a: No space left on device]"));
+  EXPECT_THAT(step(CheckpointNeeded{3, "b", kFirst}), ElementsAre("reached 3 []"));
+  now += CheckpointCopies::kLongestPause;
+  EXPECT_THAT(step(TimePassed{}), IsEmpty()) << "nobody waits for it, and there are two copies";
+}
+
 // Under random failures of hosts and tasks every request is answered.
 TEST(CheckpointCopiesRandom, EverybodyIsAnswered) {
   for (unsigned seed = 1; seed <= 300; ++seed) {

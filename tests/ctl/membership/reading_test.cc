@@ -161,6 +161,20 @@ TEST_F(ReadingTest, AMemberThatDiedWhileReadingIsNotAskedFirstAgain) {
   EXPECT_EQ(forms[0].form.reader, 2U);
 }
 
+// The order waits until the checkpoint is on its host, which may have no room for it.
+TEST_F(ReadingTest, AMemberThatWasEndedBeforeItGotTheOrderIsNotAskedFirstAgain) {
+  forms = form_again();
+  const Member reader = w(0);
+  ASSERT_EQ(forms.at(0).form.reader, 0U);
+  for (const Member member : {w(1), w(2)}) given(AddressArrived{member, m.generation(), {}});
+  given(MemberGone{reader, "it was asked to name its end points"});
+  expect({w(0, 2), w(1), w(2)});
+  given(MemberJoined{w(0, 2), {}, join()});
+  forms = all<SendForm>(rejoin({w(1), w(2)}));
+  ASSERT_EQ(forms.size(), 3U);
+  EXPECT_EQ(forms[0].form.reader, 2U);
+}
+
 TEST_F(ReadingTest, AllAreWaitedForAsLongAsBytesCome) {
   for (int times = 0; times < 10; ++times) {
     clock.advance(kPatience - seconds(1));

@@ -19,6 +19,8 @@ constexpr Duration kWaitForNewer = std::chrono::minutes(1);
 constexpr std::string_view kUntilRead =
     "The job waits until its checkpoints can be read, and goes on by itself. If one is lost, "
     "remove it: training then goes on without it";
+constexpr std::string_view kOnceMore =
+    "It is checked on this host, copies on other hosts are compared with it, and all try once more";
 constexpr std::string_view kUntilThere =
     "A checkpoint was stored and is not on this host, so the job waits for that one. If it is "
     "lost, stop the job, and resume it without: antdt run --resume RUN --set "
@@ -80,9 +82,14 @@ void CheckpointDesk::keep(const StoreOrder& order) {
   });
 }
 
-void CheckpointDesk::find(const std::string& unread) {
+void CheckpointDesk::find(const ctl::job::FindCheckpoint& o) {
+  if (!o.unread.empty()) copies_->doubt(o.checkpoint);
   if (std::exchange(looking_, true)) return;
-  if (!unread.empty()) return wait_for_any(unread, kUntilRead);
+  if (o.damaged) {
+    say_once("checkpoint-damaged", fmt::format("{}. {}", o.unread, kOnceMore));
+    return look_later();
+  }
+  if (!o.unread.empty()) return wait_for_any(o.unread, kUntilRead);
   wait_ = {};
   look();
 }
@@ -120,6 +127,10 @@ void CheckpointDesk::say_once(const std::string& kind, const std::string& text) 
 
 void CheckpointDesk::look_again(const std::string& why, std::string_view until) {
   say_once("checkpoint-unknown", fmt::format("{}. {}", why, until));
+  look_later();
+}
+
+void CheckpointDesk::look_later() {
   shell_.loop.call_after(std::exchange(wait_.pause, std::min(2 * wait_.pause, kLongestPause)),
                          [this] {
                            if (!shell_.ended) look();

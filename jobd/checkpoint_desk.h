@@ -32,9 +32,9 @@ class CheckpointDesk {
   // Finds the newest checkpoint: first it fetches those that other hosts have and this one lacks.
   // While they cannot be listed, or none can be read that is there, or that a host that is away may
   // have, it looks again and again. For one that is newer than what can be read it waits a minute.
-  // Who asks again meanwhile gets the same answer. `unread`: why no member can read what was found
-  // last; empty: they have not tried. Then it looks again after a pause.
-  void find(const std::string& unread);
+  // Who asks again meanwhile gets the same answer. If members could not read what was found last,
+  // it looks again after a pause.
+  void find(const ctl::job::FindCheckpoint& o);
 
   // Holds back the newest message to a worker at `host`, if the worker will read a checkpoint that
   // is not on that host yet.
@@ -63,6 +63,7 @@ class CheckpointDesk {
   void say_once(const std::string& kind, const std::string& text);
   // `until`: for how long the job waits, in words.
   void look_again(const std::string& why, std::string_view until);
+  void look_later();
   void wait_for_any(const std::string& why, std::string_view until);
   void tell_kept(const Result<std::vector<std::string>>& names, const std::string& stored = {},
                  const std::string& written = {});

@@ -43,7 +43,7 @@ void EffectRunner::carry_out(ctl::job::Effect& effect) {
                  [&](const ctl::job::StoreCheckpoint& o) {
                    shell_.turns.after_commit([this, o] { shell_.checkpoints.store(o); });
                  },
-                 [&](const ctl::job::FindCheckpoint& o) { shell_.checkpoints.find(o.unread); },
+                 [&](const ctl::job::FindCheckpoint& o) { shell_.checkpoints.find(o); },
                  [&](const ctl::job::RememberEntry& o) { shell_.history.remember(o.entry); },
                  [&](const ctl::job::PublishNote& o) { publish(o); },
                  [&](const ctl::lifecycle::EndJob& o) { end(o); },

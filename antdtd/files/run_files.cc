@@ -317,13 +317,25 @@ Status RunFiles::check_file(int directory, const std::string& from,
               run_dir_, path, bytes, said.bytes);
 }
 
+bool RunFiles::has(const std::string& checkpoint,
+                   const std::vector<wire::CheckpointFile>& files) const {
+  const auto directory = open_checkpoint(checkpoint, false);
+  return directory && std::ranges::all_of(files, [&](const wire::CheckpointFile& said) {
+           if (!is_file_name(said.name)) return false;
+           const auto file = open_at(directory->get(), said.name, O_RDONLY);
+           RunningSum sum;
+           return file && sum.add_file(file->get()) && sum.bytes() == said.bytes &&
+                  sum.hex() == said.xxh3;
+         });
+}
+
 Status RunFiles::commit(const wire::FileCommit& request) {
   if (!is_checkpoint(request.from) || !request.from.starts_with(kUnfinished) ||
       !is_checkpoint(request.to) || request.to.starts_with(kUnfinished)) {
     return fail(ErrorKind::kUsage, "'{}' cannot become '{}'", request.from, request.to);
   }
   ANTDT_TRY(const OwnedFd checkpoints, open_folder(kCheckpoints));
-  if (::faccessat(checkpoints.get(), request.to.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+  if (has(request.to, request.files)) {
     forget(request.from);
     return remove_directory(checkpoints.get(), request.from);
   }
@@ -333,6 +345,9 @@ Status RunFiles::commit(const wire::FileCommit& request) {
   }
   ANTDT_RETURN_IF_ERROR(sync_fd(directory.get(), request.from));
   forget(request.from);
+  forget(request.to);
+  // One of that name is bad. If this ends here, what is sent again is what is now in `from`.
+  ANTDT_RETURN_IF_ERROR(remove_directory(checkpoints.get(), request.to));
   if (::renameat(checkpoints.get(), request.from.c_str(), checkpoints.get(), request.to.c_str()) !=
       0) {
     return fail_errno(ErrorKind::kIo, errno,

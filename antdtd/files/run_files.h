@@ -51,6 +51,9 @@ class RunFiles {
   [[nodiscard]] RunningSum* written(const std::string& path);
   void remember(const std::string& path, RunningSum sum);
   void forget(std::string_view below);
+  // Whether a checkpoint is there and has exactly these files' content.
+  [[nodiscard]] bool has(const std::string& checkpoint,
+                         const std::vector<wire::CheckpointFile>& files) const;
   [[nodiscard]] Status check_file(int directory, const std::string& from,
                                   const wire::CheckpointFile& said);
 

@@ -119,7 +119,8 @@ struct FileSummed {
 
 // Makes the unfinished checkpoint `from` the checkpoint `to`: every file must be there with its
 // size and checksum, is synced, and then the directory is renamed. A file that differs is removed,
-// so that it is sent again. Repeating it has no effect.
+// so that it is sent again. A checkpoint `to` that is there already stays if it has these files,
+// else it is replaced. Repeating it has no effect.
 struct FileCommit {
   std::string from;
   std::string to;

@@ -61,6 +61,7 @@ void CheckpointCopies::on(const TaskDone& e, Effects& out) {
   host.trouble.clear();
   if (const auto* push = std::get_if<PushCopy>(&task.what)) {
     host.whole.insert(push->name);
+    host.doubted.erase(push->name);
     host.clean = false;
   } else if (const auto* clean = std::get_if<CleanHost>(&task.what)) {
     std::erase_if(host.whole, [&](const std::string& name) {
@@ -353,6 +354,12 @@ void CheckpointCopies::on(const CheckpointNeeded& e, Effects& out) {
   }
   needs_.push_back({e});
 }
+
+// They may be fetched back none the less: what arrives is compared with its checksums.
+void CheckpointCopies::on(const CopiesDoubted& e, Effects&) {
+  for (auto& [name, host] : hosts_) {
+    if (host.whole.erase(e.name) > 0) host.doubted.insert(e.name);
+  }
 }
 
 bool CheckpointCopies::is_needed_on(const std::string& host) const {
@@ -398,7 +405,9 @@ void CheckpointCopies::find_newer(Effects& out) {
   const auto here = order_of(finding_->newest);
   std::optional<std::pair<std::string, std::string>> best;  // host, name
   for (const auto& [host, state] : hosts_) {
-    for (const std::string& name : state.whole) {
+    std::set<std::string> names = state.whole;
+    names.insert(state.doubted.begin(), state.doubted.end());
+    for (const std::string& name : names) {
       const auto order = order_of(name);
       const bool newer = order && state.place == Place::kApart && (!here || *order > *here) &&
                          (!best || *order > *order_of(best->second));

@@ -90,6 +90,11 @@ struct CheckpointNeeded {
   std::string host;
   std::string name;
 };
+// Members could not read this checkpoint, so copies of it may be bad, or gone. None counts before
+// it was compared with that of the launching host.
+struct CopiesDoubted {
+  std::string name;
+};
 // Before training goes on from the newest checkpoint: is there a newer whole one elsewhere?
 // `newest`: that of the launching host that is whole; "": it has none. Answered by TellFound.
 struct NewestWanted {
@@ -98,9 +103,10 @@ struct NewestWanted {
 // Training goes on from what the launching host has.
 struct NewestChosen {};
 struct TimePassed {};
-using Input = std::variant<HostAppeared, HostVanished, HostProbed, TaskDone, TaskFailed,
-                           PartsWritten, CheckpointsListed, TrainingDone, CheckpointNeeded,
-                           NewestWanted, NewestChosen, TimePassed>;
+using Input =
+    std::variant<HostAppeared, HostVanished, HostProbed, TaskDone, TaskFailed, PartsWritten,
+                 CheckpointsListed, TrainingDone, CheckpointNeeded, CopiesDoubted,
+                 NewestWanted, NewestChosen, TimePassed>;
 
 struct ProbeHost {  // answered by HostProbed
   TaskId task = 0;
@@ -111,7 +117,8 @@ struct FetchPart {  // these files of an unfinished checkpoint, into one of the 
   std::string unfinished;
   Part part;
 };
-struct PushCopy {  // a checkpoint of this host, by way of `unfinished`
+// A checkpoint of this host, by way of `unfinished`. A bad one of that name is replaced.
+struct PushCopy {
   TaskId task = 0;
   std::string host;
   std::string name;
@@ -183,6 +190,7 @@ class CheckpointCopies {
   struct Host {
     Place place = Place::kProbing;
     std::set<std::string> whole = {};
+    std::set<std::string> doubted = {};  // it has said that they are whole; see CopiesDoubted
     std::optional<TaskId> writing = {};  // the task that changes what it has
     MonoTime not_before{};               // a task failed: when it is tried again
     Duration pause = kFirstPause;
@@ -214,6 +222,7 @@ class CheckpointCopies {
   void on(const CheckpointsListed& e, Effects& out);
   void on(const TrainingDone& e, Effects& out);
   void on(const CheckpointNeeded& e, Effects& out);
+  void on(const CopiesDoubted& e, Effects& out);
   void on(const NewestWanted& e, Effects& out);
   void on(const NewestChosen&, Effects&) { cleaning_ = Cleaning::kMay; }
   void on(const TimePassed&, Effects&) {}

@@ -390,16 +390,18 @@ void Membership::begin_if_complete(Effects& out) {
   form(out);
 }
 
-// From: kGathering. To: kRestoring, if it may pass: who looks for checkpoints waits before it looks
-// again.
+// From: kGathering. To: kRestoring: who looks for checkpoints waits before it looks again. What
+// they found in the files does not pass, but is asked for once more: each read the copy of its own
+// host.
 void Membership::nobody_can_read(const CheckpointReader::Why& why, Effects& out) {
   std::string said = fmt::format("no member can read the checkpoint {}: {}", restore_, why.text);
-  if (!why.may_pass) {
+  const bool damaged = !why.may_pass;
+  if (damaged && std::exchange(damaged_, restore_) == restore_) {
     out.emplace_back(GiveUp{std::move(said), ExitClass::kCheckpoint, 1});
     return;
   }
   state_ = State::kRestoring;
-  out.emplace_back(RestoreState{base_, std::move(said)});
+  out.emplace_back(RestoreState{base_, std::move(said), restore_, damaged});
 }
 
 // From: kGathering, kRegrouping. To: kAddresses.
@@ -483,6 +485,7 @@ void Membership::settle(Effects& out) {
   state_ = State::kSettled;
   since_ = now_;
   failed_formations_ = 0;
+  damaged_.clear();
   base_ = generation_;
   base_members_ = members_;
   suspects_.clear();

@@ -11,7 +11,7 @@
 //     └── one was lost out of order, or the collective is stuck ───────────┘
 //
 //   kGathering, kRegrouping ──nobody holds the base's state──> kRestoring
-//   kGathering ──no member can read the checkpoint just now──> kRestoring
+//   kGathering ──no member can read the checkpoint──> kRestoring
 //   kRestoring ──training begins from a checkpoint──> kGathering
 //
 // In kGathering, kRegrouping and kRestoring, members are to join. In kRegrouping the members of the
@@ -29,8 +29,9 @@
 // a checkpoint (after StateLost one is asked for already), and TrainingBegun starts a new
 // lineage from it. One member reads it (Form says which: checkpoint_reader.h), and the others
 // receive it like another member's state. If that member cannot read it, or dies while it reads,
-// the next formation names another one, on another host if possible. If none can, and it is not the
-// content of the files, RestoreState asks again for the checkpoint from which training goes on.
+// the next formation names another one, on another host if possible. If none can, RestoreState asks
+// again for the checkpoint from which training goes on; if it is the content of the files, only
+// once for each checkpoint, since their copies may be bad and the original good.
 //
 // A value without I/O: step() takes what happened and appends what to do. Durable is image(): the
 // job journals it when PersistGeneration or SettleGeneration is among the effects, before anything
@@ -163,6 +164,7 @@ class Membership {
   Agreement ready_;
   CheckpointReader reader_;    // reader of `restore_`
   Generation begun_after_;     // what members say of this one and earlier ones is not of `restore_`
+  std::string damaged_;        // of which members said so, and were to try once more
   std::set<Member> suspects_;  // members of the base, see MemberGone
   std::uint32_t failed_formations_ = 0;  // how many since the last settled generation
   bool may_form_ = true;                 // as FormationAllowed said last

@@ -153,6 +153,8 @@ struct GiveUp {
 struct RestoreState {
   Generation base;
   std::string unread;  // why no member can read that checkpoint just now; empty: none has tried
+  std::string checkpoint = {};  // that one
+  bool damaged = false;         // it is what they found there, and all try once more
 };
 // The member did not do what it was asked in time. It must be ended and started again.
 struct EndUnresponsive {

@@ -161,7 +161,8 @@ struct ReportTrouble {
 };
 // What the servers held is lost. Answered by RestoreChosen.
 struct ChooseRestore {
-  std::string unread = {};  // why what was chosen last cannot be read just now; empty: it can
+  std::string unread = {};      // why what was chosen last cannot be read just now; empty: it can
+  std::string checkpoint = {};  // that one
 };
 // A checkpoint is written or, with an error, given up.
 struct ConcludeCut {

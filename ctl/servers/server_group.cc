@@ -132,7 +132,8 @@ void ServerGroup::form_if_complete(Effects& out) {
   if (state_ != State::kGathering || roll_.workers().empty()) return;
   if (!placement_.can_assign(roll_) || !missing().empty()) return;
   if (!rows_.is_known()) {
-    if (rows_.ask_once()) out.emplace_back(ChooseRestore{std::exchange(unread_, {})});
+    if (rows_.ask_once())
+      out.emplace_back(ChooseRestore{std::exchange(unread_, {}), rows_.restore()});
     return;
   }
   generation_ = generation_.next();

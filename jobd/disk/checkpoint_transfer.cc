@@ -21,6 +21,12 @@ std::string here(const std::string& run_dir, const std::string& directory) {
   return fmt::format("{}/checkpoints/{}", run_dir, directory);
 }
 
+// For how long a disk may read, or sync, so much.
+Duration time_for(std::uint64_t bytes) {
+  constexpr std::uint64_t kSlowest = 5'000'000;  // bytes a second
+  return std::chrono::seconds(60 + bytes / kSlowest);
+}
+
 Status fetch_files(HostFiles& host, const std::string& from, const std::string& into,
                    const std::vector<wire::CheckpointFile>& files) {
   ANTDT_RETURN_IF_ERROR(make_directories(into, 0700));
@@ -31,6 +37,20 @@ Status fetch_files(HostFiles& host, const std::string& from, const std::string& 
     ANTDT_RETURN_IF_ERROR(host.fetch(there(from, file.name), into + "/" + file.name, file));
   }
   return sync_directory(into);
+}
+
+// Whether the other host has exactly this checkpoint. What cannot be read there is not it.
+Result<bool> has_checkpoint(HostFiles& host, const std::string& name,
+                            const std::vector<wire::CheckpointFile>& files) {
+  for (const wire::CheckpointFile& said : files) {
+    const auto found =
+        host.ask<wire::FileSummed>(wire::FileSum{there(name, said.name)}, time_for(said.bytes));
+    const bool is_answered =
+        found || found.error().kind == ErrorKind::kIo || found.error().kind == ErrorKind::kCorrupt;
+    if (!is_answered) return tl::unexpected<Error>(found.error());
+    if (!found || found->bytes != said.bytes || found->xxh3 != said.xxh3) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -56,17 +76,19 @@ Status push_checkpoint(HostFiles& host, const std::string& run_dir, const std::s
   ANTDT_TRY(const CheckpointManifest manifest, read_checkpoint_manifest(directory));
   std::vector<wire::CheckpointFile> files = manifest.files;
   ANTDT_TRY(const wire::CheckpointFile of_manifest, sum_file(directory, "MANIFEST.json"));
-  files.push_back(of_manifest);
+  files.insert(files.begin(), of_manifest);  // small, and missing if there is no such checkpoint
+  ANTDT_TRY(const bool is_there, has_checkpoint(host, name, files));
+  if (is_there) return {};
+  std::ranges::rotate(files, files.begin() + 1);
   std::uint64_t bytes = 0;
   for (const wire::CheckpointFile& file : files) {
     ANTDT_RETURN_IF_ERROR(
         host.push(directory + "/" + file.name, there(unfinished, file.name), file));
     bytes += file.bytes;
   }
-  constexpr std::uint64_t kSlowestSync = 5'000'000;
-  ANTDT_TRY([[maybe_unused]] const auto done,
-            host.ask<wire::FileDone>(wire::FileCommit{unfinished, name, files},
-                                     std::chrono::seconds(60 + bytes / kSlowestSync)));
+  ANTDT_TRY(
+      [[maybe_unused]] const auto done,
+      host.ask<wire::FileDone>(wire::FileCommit{unfinished, name, files}, time_for(2 * bytes)));
   return {};
 }
 

@@ -21,7 +21,8 @@ struct HostLook {
 [[nodiscard]] Status fetch_unfinished(HostFiles& host, const std::string& run_dir,
                                       const std::string& unfinished,
                                       const std::vector<wire::CheckpointFile>& files);
-// Copies a checkpoint of this host with its manifest. When this returns, the other host has it.
+// Copies a checkpoint of this host with its manifest, unless the other host has exactly that one.
+// When this returns, it has it, and a bad one of that name there was replaced.
 [[nodiscard]] Status push_checkpoint(HostFiles& host, const std::string& run_dir,
                                      const std::string& name, const std::string& unfinished);
 // Copies a complete checkpoint from the other host. When this returns, this host has it. A damaged

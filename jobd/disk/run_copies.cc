@@ -117,6 +117,10 @@ void RunCopies::chosen() {
   if (!addresses_.empty()) step(copies::NewestChosen{});
 }
 
+void RunCopies::doubt(const std::string& directory) {
+  if (!addresses_.empty()) step(copies::CopiesDoubted{name_of(directory)});
+}
+
 void RunCopies::remove_probes(const std::string& run_dir) {
   const std::string checkpoints = run_dir + "/checkpoints";
   std::error_code ignored;

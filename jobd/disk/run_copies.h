@@ -66,6 +66,8 @@ class RunCopies {
   void find(const std::string& newest, std::function<void(const Found&)> then);
   // Training goes on from what is here: other hosts may remove what is not.
   void chosen();
+  // Members could not read that checkpoint: copies are compared before they count again.
+  void doubt(const std::string& directory);
 
   // Whether nothing is left that could be copied or removed now.
   [[nodiscard]] bool idle() const;

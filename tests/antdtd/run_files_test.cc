@@ -74,6 +74,26 @@ TEST_F(RunFilesTest, DamagedFilesAreNoCheckpointAndAreSentAgain) {
   EXPECT_EQ(files->sum({"checkpoints/.tmp-7-w0.1/model.pt"})->bytes, 0U);
 }
 
+TEST_F(RunFilesTest, ABadCheckpointIsReplacedByWhatIsCommittedAgain) {
+  const std::string to = run + "/checkpoints/s0000000007-l1-g1-w0.1";
+  const auto send = [&] {
+    return files->write({"checkpoints/.tmp-7-w0.1/model.pt", 0, "weights"});
+  };
+  ASSERT_TRUE(send());
+  ASSERT_TRUE(commit("weights"));
+  ASSERT_TRUE(write_file_atomic(to + "/model.pt", "Weights"));  // as long as it was
+  ASSERT_FALSE(commit("weights")) << "nothing was sent";
+  EXPECT_EQ(*read_file(to + "/model.pt"), "Weights");
+  ASSERT_TRUE(send());
+  ASSERT_TRUE(commit("weights"));
+  EXPECT_EQ(*read_file(to + "/model.pt"), "weights");
+  fs::remove(to + "/model.pt");
+  ASSERT_TRUE(send());
+  ASSERT_TRUE(commit("weights"));
+  EXPECT_EQ(*read_file(to + "/model.pt"), "weights");
+  EXPECT_FALSE(fs::exists(run + "/checkpoints/.tmp-7-w0.1"));
+}
+
 TEST_F(RunFilesTest, NoPathLeadsOutOfTheRunDirectory) {
   ASSERT_TRUE(write_file_atomic(dir / "secret", "secret"));
   ASSERT_TRUE(make_directories(run + "/logs"));

@@ -144,6 +144,29 @@ TEST_F(CheckpointTransferTest, OnlyChunksThatTheOtherHostHasWrittenHaveMoved) {
   EXPECT_EQ(moved, std::uint64_t{3} << 20);
 }
 
+TEST_F(CheckpointTransferTest, NothingIsSentToAHostThatHasIt) {
+  make(here(), "weights");
+  make(there(), "weights");
+  chunks_left = 0;
+  const Status pushed = push_checkpoint(*host, dir / "here", kName, kUnfinished);
+  EXPECT_TRUE(pushed) << pushed.error().message;
+}
+
+TEST_F(CheckpointTransferTest, ABadCopyIsReplacedByAGoodOne) {
+  make(here(), "weights");
+  const std::string model = there() + "/model.pt";
+  for (const auto& spoil :
+       {std::function<void()>([&] { ASSERT_TRUE(write_file_atomic(model, "Weights")); }),
+        std::function<void()>([&] { fs::remove(model); })}) {
+    make(there(), "weights");
+    spoil();
+    const Status pushed = push_checkpoint(*host, dir / "here", kName, kUnfinished);
+    EXPECT_TRUE(pushed) << pushed.error().message;
+    EXPECT_TRUE(check_checkpoint(there()));
+    EXPECT_FALSE(fs::exists(there(kUnfinished)));
+  }
+}
+
 // What another host says becomes a path on this one.
 TEST_F(CheckpointTransferTest, NoNameThatAnotherHostSaysLeadsOutOfTheCheckpoint) {
   ASSERT_TRUE(make_directories(dir / "here"));

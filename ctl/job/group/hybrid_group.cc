@@ -163,7 +163,8 @@ void HybridGroup::carry_out(const servers::Effect& effect, Work& work) {
                    parts_.members.end_silent(e.member, e.what, parts_.servers.missing(), work);
                  },
                  [&](const servers::ChooseRestore& e) {
-                   if (!parts_.lifecycle.outcome()) work.say(FindCheckpoint{e.unread});
+                   if (parts_.lifecycle.outcome()) return;
+                   work.say(FindCheckpoint{e.unread, e.checkpoint});
                  },
                  [&](const servers::ConcludeCut& e) { parts_.checkpoints.slices(e, work); },
                  // No server of such a job has two processes or is moved.

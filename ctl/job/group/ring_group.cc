@@ -127,7 +127,8 @@ void RingGroup::carry_out(const membership::Effect& effect, Work& work) {
                    work.then(lifecycle::JobFailed{e.exit_class, e.code, e.reason});
                  },
                  [&](const membership::RestoreState& e) {
-                   if (!parts_.lifecycle.outcome()) work.say(FindCheckpoint{e.unread});
+                   if (parts_.lifecycle.outcome()) return;
+                   work.say(FindCheckpoint{e.unread, e.checkpoint, e.damaged});
                  },
                  [&](const membership::EndUnresponsive& e) { on(e, work); },
              },

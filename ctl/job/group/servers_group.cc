@@ -121,7 +121,8 @@ void ServersGroup::carry_out(const servers::Effect& effect, Work& work) {
                    for (const Member worker : e.workers) work.send(worker, generation(), roster());
                  },
                  [&](const servers::ChooseRestore& e) {
-                   if (!parts_.lifecycle.outcome()) work.say(FindCheckpoint{e.unread});
+                   if (parts_.lifecycle.outcome()) return;
+                   work.say(FindCheckpoint{e.unread, e.checkpoint});
                  },
                  [&](const servers::ConcludeCut& e) { cuts_.on(e, work); },
                  [&](const auto& e) { on(e, work); },

@@ -467,6 +467,28 @@ TEST_F(CheckpointCopiesTest, AReaderWhoseHostHasNoRoomHearsOfItAfterSomeTries) {
   EXPECT_THAT(step(TimePassed{}), IsEmpty()) << "nobody waits for it, and there are two copies";
 }
 
+TEST_F(CheckpointCopiesTest, ACopyThatItsReaderCouldNotReadIsSentOnceMore) {
+  apart("a", {kFirst});
+  apart("b", {kFirst});
+  step(CheckpointsListed{{kFirst}});
+  EXPECT_THAT(step(CheckpointNeeded{1, "a", kFirst}), ElementsAre("reached 1 []"));
+  EXPECT_THAT(step(CopiesDoubted{kFirst}),
+              ElementsAre(fmt::format("3: push {} to a by .tmp-0-{}", kFirst, kFirst)));
+  EXPECT_FALSE(copies.idle());
+  EXPECT_THAT(step(CheckpointNeeded{2, "a", kFirst}), IsEmpty()) << "it waits for that";
+  EXPECT_THAT(step(TaskDone{3}), ElementsAre("reached 2 []"));
+  EXPECT_EQ(copies.copies_of(kFirst), 2U);
+}
+
+// It is the launching host's own that is bad.
+TEST_F(CheckpointCopiesTest, ADoubtedCopyIsFetchedBackIfItIsTheNewest) {
+  apart("a", {kFirst, kSecond});
+  step(CopiesDoubted{kSecond});
+  step(CheckpointsListed{{kFirst}});
+  EXPECT_THAT(step(NewestWanted{kFirst}),
+              ::testing::Contains(fmt::format("2: fetch back {} from a", kSecond)));
+}
+
 // Under random failures of hosts and tasks every request is answered.
 TEST(CheckpointCopiesRandom, EverybodyIsAnswered) {
   for (unsigned seed = 1; seed <= 300; ++seed) {
@@ -518,7 +540,7 @@ TEST(CheckpointCopiesRandom, EverybodyIsAnswered) {
     for (int n = 0; n < 200; ++n) {
       now += std::chrono::milliseconds(rng() % 700);
       const std::string& host = names[rng() % names.size()];
-      switch (rng() % 8) {
+      switch (rng() % 10) {
         case 0:
           step(HostAppeared{host});
           break;
@@ -551,6 +573,9 @@ TEST(CheckpointCopiesRandom, EverybodyIsAnswered) {
             finding = choosing = true;
             step(NewestWanted{kept.empty() ? "" : kept.back()});
           }
+          break;
+        case 6:
+          if (!kept.empty()) step(CopiesDoubted{kept[rng() % kept.size()]});
           break;
         default:
           finish(rng() % 4 != 0);

@@ -92,15 +92,32 @@ TEST_F(ReadingTest, WhereOneCannotAnotherReadsFirstOnAnotherHost) {
   EXPECT_EQ(forms[0].form.reader, 1U);
 }
 
+// Each reads the copy of its own host, and the job daemon's may be good.
+TEST_F(ReadingTest, ADamagedCheckpointIsLookedForOnceMore) {
+  const auto asks = all<RestoreState>(none_can_read({damaged(), damaged(), damaged()}));
+  ASSERT_EQ(asks.size(), 1U);
+  EXPECT_THAT(asks[0].unread, HasSubstr("w1 on a: state.bin: it does not have the checksum"));
+  EXPECT_EQ(asks[0].checkpoint, "checkpoints/7");
+  EXPECT_TRUE(asks[0].damaged);
+  EXPECT_TRUE(m.could_not_read("checkpoints/7"));
+  forms = all<SendForm>(step(TrainingBegun{m.lineage(), "checkpoints/7"}));
+  ASSERT_EQ(forms.size(), 3U);
+  connect_all();
+  // It is good now. When training goes back to it later, it is looked for once more, too.
+  for (const Member member : all_three()) given(ReadyArrived{member, m.generation(), {}});
+  ASSERT_TRUE(m.settled());
+  given(StateLost{"for the test"});
+  rejoin(all_three());
+  forms = all<SendForm>(step(TrainingBegun{Lineage{3}, "checkpoints/7"}));
+  connect_all();
+  EXPECT_EQ(all<RestoreState>(none_can_read({damaged(), damaged(), damaged()})).size(), 1U);
+}
+
 TEST_F(ReadingTest, ACheckpointThatNobodyCanReadEndsTheJobWithFileAndCause) {
-  cannot_read(w(0));
-  rejoin({w(1), w(2)});
+  none_can_read({damaged(), damaged(), damaged()});
+  forms = all<SendForm>(step(TrainingBegun{m.lineage(), "checkpoints/7"}));
   connect_all();
-  cannot_read(w(2));
-  rejoin({w(0), w(1)});
-  connect_all();
-  cannot_read(w(1));
-  const auto end = all<GiveUp>(rejoin({w(0), w(2)}));
+  const auto end = all<GiveUp>(none_can_read({damaged(), damaged(), damaged()}));
   ASSERT_EQ(end.size(), 1U);
   EXPECT_EQ(end[0].exit_class, ExitClass::kCheckpoint);
   EXPECT_THAT(end[0].reason, HasSubstr("checkpoints/7"));

@@ -58,12 +58,30 @@ void CheckpointDesk::tell_kept(const Result<std::vector<std::string>>& names,
 
 void CheckpointDesk::store(const ctl::job::StoreCheckpoint& o) {
   const auto order = std::make_shared<const ctl::job::StoreCheckpoint>(o);
-  copies_->gather(
-      o.written.number, o.written.directory, o.parts, [this, order](const std::string& error) {
-        if (error.empty()) return keep(order);
-        shell_.feed(
-            ctl::job::CheckpointStored{order->written.number, order->written.step, "", error});
+  copies_->gather(o.written.number, o.written.directory, o.parts,
+                  [this, order](const std::string& error) {
+                    error.empty() ? keep(order) : discard(order, error);
+                  });
+}
+
+// Before anybody hears of it: a writer may then write into the same directory again.
+void CheckpointDesk::discard(const StoreOrder& order, const std::string& error) {
+  shell_.disks.checkpoints().run(
+      "removing an unfinished checkpoint", [this, order, error, store = store_] {
+        store.discard(order->written.directory);
+        return [this, order, error] {
+          shell_.feed(ctl::job::CheckpointStored{order->written.number, order->written.step, "",
+                                                 error, order->generation});
+        };
       });
+}
+
+void CheckpointDesk::remove_unfinished(ctl::copies::Age up_to) {
+  copies_->given_up(up_to);
+  shell_.disks.checkpoints().run("removing unfinished checkpoints", [up_to, store = store_] {
+    store.remove_unfinished(up_to);
+    return [] {};
+  });
 }
 
 // A run that goes on from the checkpoint must know which records made the steps before it, so the
@@ -72,11 +90,12 @@ void CheckpointDesk::keep(const StoreOrder& order) {
   shell_.history.sync([this, order](bool) {
     shell_.disks.checkpoints().run("storing a checkpoint", [this, order, store = store_]() mutable {
       const auto name = store.store(*order);
+      if (!name) store.discard(order->written.directory);
       return [this, order, name, kept = store.list()] {
         if (name) tell_kept(kept, *name, order->written.directory);
         shell_.feed(ctl::job::CheckpointStored{order->written.number, order->written.step,
-                                               name.value_or(""),
-                                               name ? "" : name.error().message});
+                                               name.value_or(""), name ? "" : name.error().message,
+                                               order->generation});
       };
     });
   });

@@ -35,6 +35,8 @@ class CheckpointDesk {
   // Who asks again meanwhile gets the same answer. If members could not read what was found last,
   // it looks again after a pause.
   void find(const ctl::job::FindCheckpoint& o);
+  // On all hosts.
+  void remove_unfinished(ctl::copies::Age up_to);
 
   // Holds back the newest message to a worker at `host`, if the worker will read a checkpoint that
   // is not on that host yet.
@@ -58,6 +60,7 @@ class CheckpointDesk {
   };
   using StoreOrder = std::shared_ptr<const ctl::job::StoreCheckpoint>;
   void keep(const StoreOrder& order);
+  void discard(const StoreOrder& order, const std::string& error);
   void look();
   void read_newest(const RunCopies::Found& elsewhere);
   void say_once(const std::string& kind, const std::string& text);

@@ -44,6 +44,9 @@ void EffectRunner::carry_out(ctl::job::Effect& effect) {
                    shell_.turns.after_commit([this, o] { shell_.checkpoints.store(o); });
                  },
                  [&](const ctl::job::FindCheckpoint& o) { shell_.checkpoints.find(o); },
+                 [&](const ctl::job::RemoveUnfinished& o) {
+                   shell_.checkpoints.remove_unfinished(o.up_to);
+                 },
                  [&](const ctl::job::RememberEntry& o) { shell_.history.remember(o.entry); },
                  [&](const ctl::job::PublishNote& o) { publish(o); },
                  [&](const ctl::lifecycle::EndJob& o) { end(o); },

@@ -51,7 +51,8 @@ ctl::job::CheckpointStored SharedFiles::store(
       fmt::format("l{:05}-s{:08}-g{:05}-{}.{}", order.lineage, order.written.step, order.generation,
                   order.writer.worker, order.writer.attempt);
   const std::string error = keep(order, name, spec, stored);
-  return {order.written.number, order.written.step, error.empty() ? name : "", error};
+  return {order.written.number, order.written.step, error.empty() ? name : "", error,
+          order.generation};
 }
 
 std::string SharedFiles::keep(const ctl::job::StoreCheckpoint& order, const std::string& name,
@@ -86,6 +87,16 @@ bool SharedFiles::take_slices(const ctl::job::StoreCheckpoint& order) {
   state.model = tally_of(found->second, records);
   state.step = order.written.step;
   return true;
+}
+
+void SharedFiles::remove_unfinished(ctl::copies::Age up_to) {
+  const auto is_over = [&](const auto& left) {
+    const std::string& directory = left.first;
+    const auto age = ctl::copies::age_of(directory.substr(directory.rfind('/') + 1));
+    return age && *age <= up_to;
+  };
+  std::erase_if(written, is_over);
+  std::erase_if(slices, is_over);
 }
 
 ctl::job::CheckpointFound SharedFiles::newest() const {

@@ -44,6 +44,8 @@ struct SharedFiles {
   [[nodiscard]] ctl::job::CheckpointStored store(
       const ctl::job::StoreCheckpoint& order, const ctl::JobSpec& spec,
       const std::function<void(const Checkpoint&)>& stored);
+  // What was written of failed checkpoints up to this age.
+  void remove_unfinished(ctl::copies::Age up_to);
   // The newest complete checkpoint.
   [[nodiscard]] ctl::job::CheckpointFound newest() const;
 

@@ -63,10 +63,12 @@ void CheckpointCopies::on(const TaskDone& e, Effects& out) {
     host.whole.insert(push->name);
     host.doubted.erase(push->name);
     host.clean = false;
-  } else if (const auto* clean = std::get_if<CleanHost>(&task.what)) {
-    std::erase_if(host.whole, [&](const std::string& name) {
-      return std::ranges::find(clean->keep, name) == clean->keep.end();
-    });
+  } else if (const auto* clean = std::get_if<CleanHost>(&task.what); clean && clean->keep) {
+    for (auto* const names : {&host.whole, &host.doubted}) {
+      std::erase_if(*names, [&](const std::string& name) {
+        return std::ranges::find(*clean->keep, name) == clean->keep->end();
+      });
+    }
   } else if (std::holds_alternative<FetchPart>(task.what) && gathering_) {
     std::erase(gathering_->tasks, e.task);
     if (gathering_->tasks.empty() && gathering_->waiting.empty()) end_gathering("", out);
@@ -94,7 +96,7 @@ void CheckpointCopies::on(const TaskFailed& e, Effects& out) {
   }
   if (const auto* fetch = std::get_if<FetchPart>(&task.what); fetch != nullptr && gathering_) {
     std::erase(gathering_->tasks, e.task);
-    if (e.gone) return end_gathering(fmt::format("{}: {}", task.host, e.error), out);
+    if (e.gone || e.full) return end_gathering(fmt::format("{}: {}", task.host, e.error), out);
     gathering_->waiting.push_back(fetch->part);
   } else if (const auto* back = std::get_if<FetchCopy>(&task.what); back && finding_) {
     finding_->task.reset();
@@ -202,15 +204,13 @@ bool CheckpointCopies::free_to_write(const Host& host) const {
 
 // -------------------------------------------------------------------- gathering
 
-// from: any, to: gathering.
 void CheckpointCopies::on(const PartsWritten& e, Effects& out) {
   if (gathering_ && gathering_->number == e.number && gathering_->unfinished == e.unfinished) {
     return;  // said again
   }
   if (gathering_) end_gathering("a later one was written", out);
-  const bool is_here = std::ranges::any_of(
-      unfinished_, [&](const auto& kept) { return kept.second == e.unfinished; });
-  if (is_here) {  // said again, after it was stored
+  const auto is_it = [&](const auto& kept) { return kept.second == e.unfinished; };
+  if (std::ranges::any_of(unfinished_, is_it)) {  // said again, after it was stored
     out.emplace_back(TellGathered{e.number, ""});
     return;
   }
@@ -260,22 +260,21 @@ void CheckpointCopies::on(const CheckpointsListed& e, Effects& out) {
     if (cleaning_ == Cleaning::kNotYet) cleaning_ = Cleaning::kMay;
     unfinished_[e.stored] = e.unfinished;
     wrote_[e.stored] = std::exchange(writers_, {});
-    stored_ = age_of(e.unfinished).value_or(Age{});
+    over_ = age_of(e.unfinished).value_or(Age{});
   }
-  std::erase_if(unfinished_, [&](const auto& old) { return !is_kept(old.first); });
-  std::erase_if(wrote_, [&](const auto& old) { return !is_kept(old.first); });
-  std::vector<TaskId> void_tasks;
-  for (const auto& [id, task] : tasks_) {
-    const auto* push = std::get_if<PushCopy>(&task.what);
-    if (push != nullptr && !is_kept(push->name)) void_tasks.push_back(id);
+  const auto is_old = [&](const auto& old) { return !is_kept(old.first); };
+  std::erase_if(unfinished_, is_old);
+  std::erase_if(wrote_, is_old);
+  for (auto& [name, host] : hosts_) {
+    const auto* push =
+        host.writing ? std::get_if<PushCopy>(&tasks_.at(*host.writing).what) : nullptr;
+    if (push != nullptr && !is_kept(push->name)) drop_task(*host.writing, out);
   }
-  for (const TaskId id : void_tasks) drop_task(id, out);
   for (auto& [name, host] : hosts_) host.clean = false;
 }
 
 void CheckpointCopies::on(const TrainingDone& e, Effects& out) {
-  constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
-  stored_ = {kAny, kAny};
+  over_ = {std::numeric_limits<std::uint64_t>::max(), 0};
   cleaning_ = Cleaning::kMay;
   on(CheckpointsListed{e.names}, out);
 }
@@ -335,13 +334,21 @@ void CheckpointCopies::push_copies(Effects& out) {
   }
 }
 
+// What was given up goes at any time: nobody goes on from it.
 void CheckpointCopies::clean_hosts(Effects& out) {
-  if (kept_.empty() || cleaning_ != Cleaning::kMay) return;
+  std::optional<std::vector<std::string>> keep;
+  if (!kept_.empty() && cleaning_ == Cleaning::kMay) keep = kept_;
+  if (!keep && over_ == Age{}) return;
   for (auto& [name, host] : hosts_) {
     if (host.clean || !free_to_write(host) || is_needed_on(name)) continue;
     host.clean = true;
-    host.writing = begin(name, CleanHost{0, name, kept_, stored_}, out);
+    host.writing = begin(name, CleanHost{0, name, keep, over_}, out);
   }
+}
+
+void CheckpointCopies::on(const CheckpointsGivenUp& e, Effects&) {
+  over_ = std::max(over_, e.up_to);
+  for (auto& [name, host] : hosts_) host.clean = false;
 }
 
 // ----------------------------------------------------------------------- readers

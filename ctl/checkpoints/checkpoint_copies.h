@@ -15,8 +15,9 @@
 //      ──> TellGathered: whoever asked stores it on the launching host
 //      ──> CheckpointsListed ──> pushed to further hosts, the writers' first, until `copies` have
 //      it ──> not kept any more ──> removed everywhere
-// A gathering whose host is lost, or does not have the files any more, has failed; what fails
-// otherwise is tried again, with growing pauses.
+// A gathering whose host is lost, or does not have the files any more, has failed, and so has one
+// for which the launching host has no room; what fails otherwise is tried again, with growing
+// pauses. Who waits to read hears of the error after kTries.
 //
 // Where parameter servers hold the model, each writes its part: a checkpoint is gathered from all
 // of their hosts, and whoever reads it is sent all of it.
@@ -58,11 +59,13 @@ struct HostProbed {
 struct TaskDone {
   TaskId task = 0;
 };
-// `gone`: what was asked for is not there, or not what was said, and will not be.
+// `gone`: what was asked for is not there, or not what was said, and will not be. `full`: the
+// launching host has no room for it.
 struct TaskFailed {
   TaskId task = 0;
   std::string error;
   bool gone = false;
+  bool full = false;
 };
 // An unfinished checkpoint lies in `unfinished` (a name in checkpoints/) of these hosts.
 // Answered by TellGathered. A later one takes its place.
@@ -95,6 +98,10 @@ struct CheckpointNeeded {
 struct CopiesDoubted {
   std::string name;
 };
+// Checkpoints up to this age were given up: what is left of them only takes room.
+struct CheckpointsGivenUp {
+  Age up_to;
+};
 // Before training goes on from the newest checkpoint: is there a newer whole one elsewhere?
 // `newest`: that of the launching host that is whole; "": it has none. Answered by TellFound.
 struct NewestWanted {
@@ -106,7 +113,7 @@ struct TimePassed {};
 using Input =
     std::variant<HostAppeared, HostVanished, HostProbed, TaskDone, TaskFailed, PartsWritten,
                  CheckpointsListed, TrainingDone, CheckpointNeeded, CopiesDoubted,
-                 NewestWanted, NewestChosen, TimePassed>;
+                 CheckpointsGivenUp, NewestWanted, NewestChosen, TimePassed>;
 
 struct ProbeHost {  // answered by HostProbed
   TaskId task = 0;
@@ -124,11 +131,12 @@ struct PushCopy {
   std::string name;
   std::string unfinished;
 };
-// Removes all checkpoints but these, and what is unfinished and not younger than `up_to`.
+// Removes what is unfinished and not younger than `up_to`; and all checkpoints but these, if it is
+// known which ones are kept.
 struct CleanHost {
   TaskId task = 0;
   std::string host;
-  std::vector<std::string> keep;
+  std::optional<std::vector<std::string>> keep;
   Age up_to;
 };
 struct FetchCopy {  // a whole checkpoint that this host has not
@@ -223,6 +231,7 @@ class CheckpointCopies {
   void on(const TrainingDone& e, Effects& out);
   void on(const CheckpointNeeded& e, Effects& out);
   void on(const CopiesDoubted& e, Effects& out);
+  void on(const CheckpointsGivenUp& e, Effects& out);
   void on(const NewestWanted& e, Effects& out);
   void on(const NewestChosen&, Effects&) { cleaning_ = Cleaning::kMay; }
   void on(const TimePassed&, Effects&) {}
@@ -266,7 +275,7 @@ class CheckpointCopies {
   std::vector<std::string> kept_;                       // here, the newest last
   std::map<std::string, std::string> unfinished_;       // what it was before, of those kept
   std::map<std::string, std::set<std::string>> wrote_;  // hosts with files of it, likewise
-  Age stored_;                                          // of what was stored last
+  Age over_;  // of what was stored last, or given up since
   struct Finding {
     struct Tried {
       std::uint32_t times = 0;

@@ -19,6 +19,7 @@
 #include "core/wire/trace_messages.h"
 #include "core/wire/training_messages.h"
 #include "core/wire/worker_messages.h"
+#include "ctl/checkpoints/checkpoint_names.h"
 #include "ctl/checkpoints/checkpoint_part.h"
 #include "ctl/control/controller.h"
 #include "ctl/job/observers/step_watch.h"
@@ -72,6 +73,7 @@ struct CheckpointStored {
   Step step;
   std::string name;
   std::string error;
+  Generation generation{};  // in which it was written
 };
 // Files of a checkpoint are being copied between hosts, and some have arrived. Whoever waits for
 // them waits for something that makes progress.
@@ -169,6 +171,10 @@ struct FindCheckpoint {
   std::string checkpoint = {};  // that one
   bool damaged = false;         // it is what they found there
 };
+// Checkpoints up to this age failed. What was written of them only takes room.
+struct RemoveUnfinished {
+  copies::Age up_to;
+};
 // A line for events.jsonl and the live view.
 struct PublishNote {
   std::string kind;
@@ -176,9 +182,10 @@ struct PublishNote {
   std::string extra_json;  // further members of the event's JSON object, or ""
 };
 
-using Effect = std::variant<PersistRecord, SendToWorker, lifecycle::StartWorker,
-                            lifecycle::StopWorker, lifecycle::PrepareGang, StoreCheckpoint,
-                            FindCheckpoint, RememberEntry, PublishNote, lifecycle::EndJob>;
+using Effect =
+    std::variant<PersistRecord, SendToWorker, lifecycle::StartWorker, lifecycle::StopWorker,
+                 lifecycle::PrepareGang, StoreCheckpoint, FindCheckpoint, RemoveUnfinished,
+                 RememberEntry, PublishNote, lifecycle::EndJob>;
 using Effects = std::vector<Effect>;
 
 }  // namespace antdt::ctl::job

@@ -38,16 +38,6 @@ std::string from_hex(std::string_view text) {
   return bytes;
 }
 
-// Removes what writers left that died, or ran out of room, before this checkpoint was stored.
-void remove_unfinished_before(const std::string& directory, const std::string& stored) {
-  const auto limit = ctl::copies::age_of(stored);
-  std::error_code ignored;
-  for (const std::string& name : names_in(directory).value_or(std::vector<std::string>())) {
-    const auto age = ctl::copies::age_of(name);
-    if (age && limit && *age < *limit) fs::remove_all(fs::path(directory) / name, ignored);
-  }
-}
-
 }  // namespace
 
 CheckpointStore::CheckpointStore(std::string run_dir, std::uint32_t keep,
@@ -214,11 +204,18 @@ void CheckpointStore::remove_unfinished(ctl::copies::Age up_to) const {
 // All that is older than the oldest that is kept goes, also what is not whole any more, since its
 // removal was interrupted.
 void CheckpointStore::prune(const std::string& stored) const {
-  remove_unfinished_before(directory_, stored);
-  const auto names = list();
-  if (!names) return log_warn("old checkpoints are not removed: {}", names.error().message);
-  for (std::size_t i = 0; i + keep_ < names->size(); ++i) {
-    const std::string& name = (*names)[i];
+  const auto age = ctl::copies::age_of(stored);
+  if (age && age->number > 0) remove_unfinished({age->generation, age->number - 1});
+  const auto whole = list();
+  const auto names = checkpoint_names(directory_);
+  if (!whole || !names) {
+    return log_warn("old checkpoints are not removed: {}",
+                    (whole ? names.error() : whole.error()).message);
+  }
+  if (whole->size() < keep_) return;
+  const std::string& oldest = (*whole)[whole->size() - keep_];
+  for (auto it = names->begin(); it != std::ranges::find(*names, oldest); ++it) {
+    const std::string& name = *it;
     std::error_code error;
     fs::remove_all(fs::path(directory_) / name, error);
     if (error) log_warn("old checkpoint {} could not be removed: {}", name, error.message());

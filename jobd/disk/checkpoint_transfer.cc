@@ -108,13 +108,13 @@ Status fetch_checkpoint(HostFiles& host, const std::string& run_dir, const std::
   return sync_directory(run_dir + "/checkpoints");
 }
 
-Status clean_checkpoints(HostFiles& host, const std::vector<std::string>& keep,
+Status clean_checkpoints(HostFiles& host, const std::optional<std::vector<std::string>>& keep,
                          ctl::copies::Age up_to) {
   ANTDT_TRY(const wire::FileListed listed, host.ask<wire::FileListed>(wire::FileList{}));
   for (const wire::FileEntry& entry : listed.checkpoints) {
     const auto age = ctl::copies::age_of(entry.name);
-    const bool old =
-        ctl::copies::order_of(entry.name) && std::ranges::find(keep, entry.name) == keep.end();
+    const bool old = keep && ctl::copies::order_of(entry.name) &&
+                     std::ranges::find(*keep, entry.name) == keep->end();
     const bool left = age && *age <= up_to;
     if (!old && !left) continue;
     ANTDT_TRY([[maybe_unused]] const auto done,

@@ -2,6 +2,7 @@
 // file service.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,10 @@ struct HostLook {
 // one of that name on this host is replaced.
 [[nodiscard]] Status fetch_checkpoint(HostFiles& host, const std::string& run_dir,
                                       const std::string& name);
-// Removes from the other host all checkpoints but these, and unfinished ones up to `up_to`.
-[[nodiscard]] Status clean_checkpoints(HostFiles& host, const std::vector<std::string>& keep,
+// Removes from the other host unfinished checkpoints up to `up_to`, and, if `keep` is there, all
+// whole ones but these.
+[[nodiscard]] Status clean_checkpoints(HostFiles& host,
+                                       const std::optional<std::vector<std::string>>& keep,
                                        ctl::copies::Age up_to);
 
 }  // namespace antdt::jobd

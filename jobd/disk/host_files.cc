@@ -45,17 +45,22 @@ std::string why_silent(const std::string& endpoint, Duration waited) {
                      endpoint, to_seconds(waited));
 }
 
+tl::unexpected<Error> fail_here(int error, std::string what) {
+  const bool is_full = error == ENOSPC || error == EDQUOT;
+  return fail_errno(is_full ? ErrorKind::kAborted : ErrorKind::kIo, error, std::move(what));
+}
+
 Result<OwnedFd> open_here(const std::string& path, int flags) {
   const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
   if (fd >= 0) return OwnedFd(fd);
-  return fail_errno(ErrorKind::kIo, errno, "opening " + path);
+  return fail_here(errno, "opening " + path);
 }
 
 Status write_here(int fd, const std::string& path, std::string_view bytes, std::uint64_t offset) {
   while (!bytes.empty()) {
     const ssize_t put = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return fail_errno(ErrorKind::kIo, errno, "writing " + path);
+    if (put < 0) return fail_here(errno, "writing " + path);
     bytes.remove_prefix(static_cast<std::size_t>(put));
     offset += static_cast<std::uint64_t>(put);
   }
@@ -134,6 +139,14 @@ Result<wire::Packet> HostFiles::receive(std::uint64_t seq, Duration patience) {
 
 Status HostFiles::fetch(const std::string& path_there, const std::string& path_here,
                         const wire::CheckpointFile& said) {
+  Status fetched = fetch_rest(path_there, path_here, said);
+  const bool is_full = !fetched && fetched.error().kind == ErrorKind::kAborted;
+  if (is_full) ::unlink(path_here.c_str());  // it only takes the room that another one needs
+  return fetched;
+}
+
+Status HostFiles::fetch_rest(const std::string& path_there, const std::string& path_here,
+                             const wire::CheckpointFile& said) {
   ANTDT_TRY(const OwnedFd file, open_here(path_here, O_RDWR | O_CREAT));
   RunningSum sum;
   ANTDT_RETURN_IF_ERROR(sum.add_file(file.get(), said.bytes));  // left by an earlier try
@@ -173,7 +186,7 @@ Status HostFiles::fetch(const std::string& path_there, const std::string& path_h
                 path_there, endpoint_);
   }
   if (::fsync(file.get()) == 0) return {};
-  return fail_errno(ErrorKind::kIo, errno, "syncing " + path_here);
+  return fail_here(errno, "syncing " + path_here);
 }
 
 Status HostFiles::push(const std::string& path_here, const std::string& path_there,

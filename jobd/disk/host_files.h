@@ -51,8 +51,9 @@ class HostFiles {
   [[nodiscard]] Result<T> ask(const M& message, Duration patience = {});
 
   // Copies a file of a checkpoint from the other host, or to it. A part that is there already is
-  // kept. The checksum is compared; for a pushed file when it is committed. Paths on the other host
-  // are as in core/wire/file_messages.h.
+  // kept. kAborted if this host has no room for a fetched file, which is then removed. The checksum
+  // is compared; for a pushed file when it is committed. Paths on the other host are as in
+  // core/wire/file_messages.h.
   [[nodiscard]] Status fetch(const std::string& path_there, const std::string& path_here,
                              const wire::CheckpointFile& said);
   [[nodiscard]] Status push(const std::string& path_here, const std::string& path_there,
@@ -66,6 +67,8 @@ class HostFiles {
         job_(std::move(job)),
         watch_(std::move(watch)),
         socket_(std::move(socket)) {}
+  [[nodiscard]] Status fetch_rest(const std::string& path_there, const std::string& path_here,
+                                  const wire::CheckpointFile& said);
   template <class M>
   [[nodiscard]] Result<std::uint64_t> send(const M& message);
   // The answer to `seq`, which must be the next one.

@@ -121,6 +121,10 @@ void RunCopies::doubt(const std::string& directory) {
   if (!addresses_.empty()) step(copies::CopiesDoubted{name_of(directory)});
 }
 
+void RunCopies::given_up(copies::Age up_to) {
+  if (!addresses_.empty()) step(copies::CheckpointsGivenUp{up_to});
+}
+
 void RunCopies::remove_probes(const std::string& run_dir) {
   const std::string checkpoints = run_dir + "/checkpoints";
   std::error_code ignored;
@@ -207,8 +211,9 @@ void RunCopies::done(copies::TaskId task, const Outcome& outcome) {
     running_.erase(running);
   }
   if (!outcome.status) {
-    return step(copies::TaskFailed{task, outcome.status.error().message,
-                                   outcome.status.error().kind == ErrorKind::kCorrupt});
+    const Error& error = outcome.status.error();
+    return step(copies::TaskFailed{task, error.message, error.kind == ErrorKind::kCorrupt,
+                                   error.kind == ErrorKind::kAborted});
   }
   if (outcome.probed) return step(copies::HostProbed{task, outcome.shares, outcome.whole});
   step(copies::TaskDone{task});

@@ -68,6 +68,8 @@ class RunCopies {
   void chosen();
   // Members could not read that checkpoint: copies are compared before they count again.
   void doubt(const std::string& directory);
+  // What was written of checkpoints up to this age is removed on other hosts.
+  void given_up(ctl::copies::Age up_to);
 
   // Whether nothing is left that could be copied or removed now.
   [[nodiscard]] bool idle() const;

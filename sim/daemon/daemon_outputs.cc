@@ -94,6 +94,10 @@ void DaemonOutputs::on(const ctl::job::FindCheckpoint& o) {
   daemon_.process_.after(daemon_.clock_.real(kPauseBeforeLook), look);
 }
 
+void DaemonOutputs::on(const ctl::job::RemoveUnfinished& o) {
+  daemon_.run_.files.remove_unfinished(o.up_to);
+}
+
 void DaemonOutputs::on(const ctl::job::PublishNote& o) {
   daemon_.world_.say("note {}: {}", o.kind, o.text);
 }

@@ -42,6 +42,7 @@ class DaemonOutputs {
   void on(const ctl::job::RememberEntry&) {}  // the simulated job does not need the history
   void on(const ctl::job::StoreCheckpoint& o) { stores_.push_back(o); }
   void on(const ctl::job::FindCheckpoint& o);
+  void on(const ctl::job::RemoveUnfinished& o);
   void on(const ctl::job::PublishNote& o);
   void on(const ctl::lifecycle::EndJob& o);
   void store(const ctl::job::StoreCheckpoint& o);

@@ -162,6 +162,7 @@ void Player::carry_out(ctl::job::Effect& output) {
                  [&](const ctl::lifecycle::StopWorker& o) { stop(o.member, o.grace); },
                  [&](const ctl::lifecycle::PrepareGang&) {},
                  [&](const ctl::job::StoreCheckpoint& o) { store(o); },
+                 [&](const ctl::job::RemoveUnfinished&) {},
                  [&](const ctl::job::FindCheckpoint&) {
                    ctl::job::CheckpointFound found;
                    if (newest_checkpoint_) {

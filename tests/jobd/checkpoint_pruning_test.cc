@@ -114,6 +114,31 @@ TEST_F(CheckpointPruningTest, OneThatFailsRemovesNothing) {
               ElementsAre("s0000000007-l1-g2-w0.1", "s0000000008-l1-g2-w0.1"));
 }
 
+TEST_F(CheckpointPruningTest, WhatFailedIsRemovedThoughNothingIsStored) {
+  const auto older = written(6, "weights", {}).written.directory;
+  const auto failed = written(7, "weights", {}).written.directory;
+  const auto under_way = written(8, "weights", {}).written.directory;
+  store_.remove_unfinished({2, 6});
+  EXPECT_FALSE(exists(older));
+  EXPECT_TRUE(exists(failed));
+  store_.discard(failed);
+  EXPECT_FALSE(exists(failed));
+  EXPECT_TRUE(exists(under_way));
+  stored(9);
+  for (const std::string& other : {store_.list().value().at(0), std::string("..")}) {
+    store_.discard(run_ / ("checkpoints/" + other));
+  }
+  EXPECT_THAT(store_.list().value(), ElementsAre("s0000000009-l1-g2-w0.1"));
+}
+
+TEST_F(CheckpointPruningTest, AnOldOneWhoseRemovalWasInterruptedIsRemoved) {
+  for (const std::uint64_t step : {7U, 8U}) stored(step);
+  fs::remove(run_ / "checkpoints/s0000000007-l1-g2-w0.1/MANIFEST.json");
+  stored(9);
+  EXPECT_TRUE(exists(run_ / "checkpoints/s0000000008-l1-g2-w0.1"));
+  EXPECT_FALSE(exists(run_ / "checkpoints/s0000000007-l1-g2-w0.1"));
+}
+
 TEST_F(CheckpointPruningTest, WhatIsNoCheckpointIsLeftAlone) {
   const std::string notes = run_ / "checkpoints/notes";
   ASSERT_TRUE(make_directories(notes));

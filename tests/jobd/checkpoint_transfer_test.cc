@@ -167,6 +167,35 @@ TEST_F(CheckpointTransferTest, ABadCopyIsReplacedByAGoodOne) {
   }
 }
 
+TEST_F(CheckpointTransferTest, BeforeItIsKnownWhatIsKeptOnlyWhatIsUnfinishedIsRemoved) {
+  make(there(), "weights");
+  make(there(kUnfinished), "weights");
+  make(there(".tmp-8-g1-w0.1"), "weights");
+  ASSERT_TRUE(clean_checkpoints(*host, std::nullopt, {1, 7}));
+  EXPECT_FALSE(fs::exists(there(kUnfinished)));
+  EXPECT_TRUE(fs::exists(there(".tmp-8-g1-w0.1")));
+  EXPECT_TRUE(fs::exists(there()));
+  ASSERT_TRUE(clean_checkpoints(*host, std::vector<std::string>{}, {1, 7}));
+  EXPECT_FALSE(fs::exists(there()));
+}
+
+// A disk of this host that is full.
+TEST_F(CheckpointTransferTest, AFileThatThisHostHasNoRoomForIsNotLeft) {
+  const std::string disk = dir / "here/checkpoints";
+  ASSERT_TRUE(make_directories(disk));
+  const bool is_own = ::unshare(CLONE_NEWNS) == 0 &&
+                      ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                      ::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") == 0;
+  if (!is_own) GTEST_SKIP() << "no mounts of its own";
+  make(there(kUnfinished), std::string(4 << 20, 'x'));
+  const auto file = sum_file(there(kUnfinished), "model.pt").value();
+  const Status fetched = fetch_unfinished(*host, dir / "here", kUnfinished, {file});
+  EXPECT_FALSE(fetched);
+  EXPECT_EQ(fetched.error().kind, ErrorKind::kAborted) << fetched.error().message;
+  EXPECT_FALSE(fs::exists(here(kUnfinished) + "/model.pt"));
+  EXPECT_EQ(::umount(disk.c_str()), 0);
+}
+
 // What another host says becomes a path on this one.
 TEST_F(CheckpointTransferTest, NoNameThatAnotherHostSaysLeadsOutOfTheCheckpoint) {
   ASSERT_TRUE(make_directories(dir / "here"));

@@ -27,13 +27,26 @@ struct Bytes {
   std::uint64_t total = 0;
 };
 
+// On a full disk they would take the room of the next checkpoint. The slices of other servers of
+// this host stay.
+void remove_slices(const std::vector<std::uint32_t>& slices, const std::string& directory) {
+  for (const std::uint32_t slice : slices) {
+    ::unlink((directory + "/" + slice_file_name(slice)).c_str());
+  }
+}
+
 Result<CutWriter::Files> write_all(const Store& store, const std::vector<std::uint32_t>& slices,
                                    const std::string& directory,
                                    const std::function<void(std::uint64_t)>& progress) {
   ANTDT_RETURN_IF_ERROR(make_directories(directory, 0700));
   CutWriter::Files files;
   for (const std::uint32_t slice : slices) {
-    ANTDT_TRY(files.emplace_back(), write_slice(directory, store, slice, progress));
+    auto file = write_slice(directory, store, slice, progress);
+    if (!file) {
+      remove_slices(slices, directory);
+      return tl::unexpected<Error>(std::move(file).error());
+    }
+    files.push_back(std::move(*file));
   }
   return files;
 }

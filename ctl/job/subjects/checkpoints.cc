@@ -48,7 +48,10 @@ void Checkpoints::written(Member writer, Generation generation, const wire::Chec
     Begun begun = std::move(*begun_);
     begun_.reset();
     const std::string& error = e.error.empty() ? begun.error : e.error;
-    if (!error.empty()) return conclude(e.number, error, work);
+    if (!error.empty()) {
+      remove_left(e.number, begun.store.generation, e.step, work);
+      return conclude(e.number, error, work);
+    }
     begun.store.written = e;
     begun.store.parts = parts_of(e, writers);
     return order(std::move(begun.store), work);
@@ -64,6 +67,8 @@ void Checkpoints::on(const CheckpointStored& e, Work& work) {
   if (e.error.empty()) {
     work.note("checkpoint", fmt::format("checkpoint {} is stored", e.name));
     parts_.keep_all_times();
+  } else {
+    remove_left(e.number, e.generation, e.step, work);
   }
   conclude(e.number, e.error, work);
 }
@@ -90,7 +95,10 @@ void Checkpoints::look_at_begun(Work& work) {
 
 void Checkpoints::store(const wire::CheckpointWritten& written, Member writer,
                         const std::vector<Member>& writers, Work& work) {
-  if (!written.error.empty()) return conclude(written.number, written.error, work);
+  if (!written.error.empty()) {
+    remove_left(written.number, parts_.group.generation(), written.step, work);
+    return conclude(written.number, written.error, work);
+  }
   StoreCheckpoint store;
   store.written = written;
   store.parts = parts_of(written, writers);
@@ -113,6 +121,7 @@ void Checkpoints::order(StoreCheckpoint store, Work& work) {
 void Checkpoints::slices(const servers::ConcludeCut& cut, Work& work) {
   if (!cut.error.empty()) {
     if (dense_ && dense_->written.number == cut.number) dense_.reset();
+    remove_left(cut.number, parts_.servers.generation(), {}, work);
     return conclude(cut.number, cut.error, work);
   }
   slices_ = cut;
@@ -150,6 +159,7 @@ bool Checkpoints::is_begun(Member writer, const wire::CheckpointWritten& e) cons
 
 void Checkpoints::begun_failed(const std::string& why, Work& work) {
   const std::uint64_t number = begun_->said.number;
+  remove_left(number, begun_->store.generation, begun_->said.step, work);
   begun_.reset();
   work.then(lifecycle::CheckpointConcluded{number, fmt::format("checkpoint {}: {}", number, why)});
 }
@@ -158,6 +168,17 @@ void Checkpoints::conclude(std::uint64_t number, const std::string& error, Work&
   const bool is_model = parts_.lifecycle.is_model(number);
   work.then(lifecycle::CheckpointConcluded{number, error});
   if (is_model && !error.empty() && !parts_.ended) parts_.group.model_failed();
+}
+
+// The directory of a cut has its number, and is never written again. Members of a ring write the
+// trained model into a directory of the same step again and again, so that one may be under way.
+void Checkpoints::remove_left(std::uint64_t number, Generation generation, Step step,
+                              Work& work) const {
+  if (parts_.config.spec.servers > 0) {
+    work.say(RemoveUnfinished{{parts_.servers.generation().value, number}});
+  } else if (step.value > 0) {
+    work.say(RemoveUnfinished{{generation.value, step.value - 1}});
+  }
 }
 
 // Keeps ledger and accounts as of these places.

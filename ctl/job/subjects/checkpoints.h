@@ -65,6 +65,8 @@ class Checkpoints {
   void join_parts(Work& work);
   void conclude(std::uint64_t number, const std::string& error,
                 Work& work);  // empty: it was stored
+  // It failed, and so did all that are older and were not stored.
+  void remove_left(std::uint64_t number, Generation generation, Step step, Work& work) const;
   [[nodiscard]] Status keep_aside(const std::vector<wire::MemberPlace>& places,
                                   StoreCheckpoint& store) const;
   [[nodiscard]] std::vector<copies::Part> parts_of(const wire::CheckpointWritten& written,

@@ -29,7 +29,8 @@ std::string text_of(const Effect& effect) {
             return fmt::format("{}: push {} to {} by {}", e.task, e.name, e.host, e.unfinished);
           },
           [](const CleanHost& e) {
-            return fmt::format("{}: clean {}, up to {} of g{}", e.task, e.host, e.up_to.number,
+            return fmt::format("{}: clean {}, {}up to {} of g{}", e.task, e.host,
+                               e.keep ? "" : "only unfinished, ", e.up_to.number,
                                e.up_to.generation);
           },
           [](const FetchCopy& e) {
@@ -337,7 +338,7 @@ TEST_F(CheckpointCopiesTest, WhenTheJobIsDoneUnfinishedFilesAreRemovedWhateverTh
   copies.step(TrainingDone{{kFirst}}, now, effects);
   ASSERT_EQ(effects.size(), 1U);
   const auto& clean = std::get<CleanHost>(effects[0]);
-  EXPECT_THAT(clean.keep, ElementsAre(kFirst));
+  EXPECT_THAT(clean.keep.value(), ElementsAre(kFirst));
   EXPECT_GT(clean.up_to, *age_of(".tmp-20-g3-w0.2"));
 }
 
@@ -489,6 +490,37 @@ TEST_F(CheckpointCopiesTest, ADoubtedCopyIsFetchedBackIfItIsTheNewest) {
               ::testing::Contains(fmt::format("2: fetch back {} from a", kSecond)));
 }
 
+TEST_F(CheckpointCopiesTest, WhatTheLaunchingHostHasNoRoomForIsGivenUp) {
+  apart("b");
+  written(1, ".tmp-10-g1-w0.1", {"b"});
+  EXPECT_THAT(step(TaskFailed{2, "No space left on device", false, true}),
+              ElementsAre("note copy-failed: b: No space left on device",
+                          "gathered 1 [b: No space left on device]"));
+}
+
+// Otherwise a disk that is full of them stays full.
+TEST_F(CheckpointCopiesTest, WhatIsLeftOfFailedCheckpointsGoesBeforeOneIsStored) {
+  apart("b");
+  EXPECT_THAT(step(CheckpointsGivenUp{{1, 5}}),
+              ElementsAre("2: clean b, only unfinished, up to 5 of g1"));
+  step(TaskDone{2});
+  EXPECT_THAT(step(TimePassed{}), IsEmpty());
+  step(CheckpointsListed{{kFirst}, kFirst, ".tmp-6-g1"});  // 3: push
+  EXPECT_THAT(step(TaskDone{3}), ElementsAre("4: clean b, up to 6 of g1"));
+  EXPECT_THAT(step(CheckpointsGivenUp{{1, 3}}), IsEmpty());
+  EXPECT_THAT(step(TaskDone{4}), ElementsAre("5: clean b, up to 6 of g1"));
+}
+
+TEST_F(CheckpointCopiesTest, AHostWhoseCopiesMayBeNeededLosesOnlyWhatIsUnfinished) {
+  apart("b", {kFirst, kSecond});
+  step(CheckpointsListed{{kFirst}});
+  EXPECT_THAT(step(CheckpointsGivenUp{{1, 5}}),
+              ElementsAre("2: clean b, only unfinished, up to 5 of g1"));
+  step(TaskDone{2});
+  EXPECT_THAT(step(NewestWanted{kFirst}),
+              ::testing::Contains(fmt::format("3: fetch back {} from b", kSecond)));
+}
+
 // Under random failures of hosts and tasks every request is answered.
 TEST(CheckpointCopiesRandom, EverybodyIsAnswered) {
   for (unsigned seed = 1; seed <= 300; ++seed) {
@@ -512,7 +544,7 @@ TEST(CheckpointCopiesRandom, EverybodyIsAnswered) {
                        [&](const FetchPart& e) { tasks.insert(e.task); },
                        [&](const PushCopy& e) { tasks.insert(e.task); },
                        [&](const CleanHost& e) {
-                         EXPECT_FALSE(choosing) << "seed " << seed;
+                         EXPECT_FALSE(choosing && e.keep) << "seed " << seed;
                          tasks.insert(e.task);
                        },
                        [&](const FetchCopy& e) { tasks.insert(e.task); },
@@ -576,6 +608,9 @@ TEST(CheckpointCopiesRandom, EverybodyIsAnswered) {
           break;
         case 6:
           if (!kept.empty()) step(CopiesDoubted{kept[rng() % kept.size()]});
+          break;
+        case 7:
+          step(CheckpointsGivenUp{{1, number}});
           break;
         default:
           finish(rng() % 4 != 0);

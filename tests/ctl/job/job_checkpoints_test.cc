@@ -127,6 +127,28 @@ TEST_F(JobCheckpointsTest, TheTurnThatStoresOneIsCommitted) {
   }
 }
 
+// The model of that very step may be under way again: its own directory stays.
+TEST_F(JobCheckpointsTest, WhatOlderOnesLeftIsRemovedWhenOneFails) {
+  place(1);
+  settle({w(0)});
+  says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
+  const std::uint64_t generation = machine->membership().generation().value;
+  const auto first = begun(1, 8);
+  says(w(0), first);
+  auto unwritten = written(first);
+  unwritten.error = "No space left on device";
+  const auto removes = all<job::RemoveUnfinished>(says(w(0), unwritten));
+  ASSERT_EQ(removes.size(), 1U);
+  EXPECT_EQ(removes[0].up_to, (copies::Age{generation, 7}));
+  const auto second = begun(2, 16);
+  says(w(0), second);
+  ASSERT_TRUE(all<job::RemoveUnfinished>(says(w(0), written(second))).empty());
+  const auto after = all<job::RemoveUnfinished>(feed(
+      job::CheckpointStored{2, Step{16}, "", "No space left on device", Generation{generation}}));
+  ASSERT_EQ(after.size(), 1U);
+  EXPECT_EQ(after[0].up_to, (copies::Age{generation, 15}));
+}
+
 TEST_F(JobCheckpointsTest, IsGoodThoughItsGenerationHasEnded) {
   place(1);
   settle({w(0)});

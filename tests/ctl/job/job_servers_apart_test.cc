@@ -69,6 +69,15 @@ TEST_F(JobServersApartTest, ACheckpointSaysWhichOfItsFilesLieOnWhichHost) {
   }
 }
 
+// Otherwise a disk that is full of them stays full.
+TEST_F(JobServersApartTest, WhatOtherServersWroteOfOneThatFailedIsRemoved) {
+  const std::uint64_t cut = sent<wire::PsCut>(order_checkpoint()).at(0).second.number;
+  says(s(1), saved(cut, "slice-01.rows"));
+  const auto removes = all<job::RemoveUnfinished>(cannot_write(s(0)));
+  ASSERT_EQ(removes.size(), 1U);
+  EXPECT_EQ(removes[0].up_to, (copies::Age{machine->server_group().generation().value, cut}));
+}
+
 TEST_F(JobServersApartTest, EachServerIsToldWhichCheckpointIsToBeOnItsHostBeforeItReads) {
   exits(s(1), SIGKILL);
   started_again(s(1, 2));

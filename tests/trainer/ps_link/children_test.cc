@@ -159,6 +159,20 @@ TEST_F(CutWriterTest, SaysWhatItCouldNotWriteAndCanBeginAgain) {
   EXPECT_TRUE(written) << written.error().message;
 }
 
+// They would take the room of the next one. Another server of this host writes there, too.
+TEST_F(CutWriterTest, LeavesNoSliceOfACutThatFailed) {
+  const std::string to = directory / "cut";
+  for (const std::uint32_t slice : {2U, 3U}) {
+    std::filesystem::create_directories(to + "/" + slice_file_name(slice));
+  }
+  ASSERT_TRUE(begin(to));
+  await();
+  ASSERT_FALSE(written);
+  EXPECT_FALSE(std::filesystem::exists(to + "/" + slice_file_name(0)));
+  EXPECT_FALSE(std::filesystem::exists(to + "/" + slice_file_name(1)));
+  EXPECT_TRUE(std::filesystem::exists(to + "/" + slice_file_name(3)));
+}
+
 TEST_F(CutWriterTest, GivesAWriteUpThatMakesNoProgressAndBeginsTheNext) {
   ManualClock time;
   EventLoop own(time);

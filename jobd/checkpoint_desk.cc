@@ -226,10 +226,18 @@ void CheckpointDesk::conclude(bool done, std::function<void(std::vector<std::str
       });
 }
 
-void CheckpointDesk::when_copied(MonoTime until, std::function<void()> then) {
-  if (copies_->idle() || shell_.loop.now() >= until) return then();
+void CheckpointDesk::when_copied(std::function<void()> then) {
+  await_copies(LastCopies(shell_.loop.now(), copies_->moved()), std::move(then));
+}
+
+void CheckpointDesk::await_copies(LastCopies last, const std::function<void()>& then) {
+  if (copies_->idle()) return then();
+  if (!last.may_come(shell_.loop.now(), copies_->moved())) {
+    for (const std::string& text : copies_->lacking()) shell_.note("copy-failed", text);
+    return then();
+  }
   shell_.loop.call_after(std::chrono::milliseconds(20),
-                         [this, until, then = std::move(then)] { when_copied(until, then); });
+                         [this, last, then] { await_copies(last, then); });
 }
 
 }  // namespace antdt::jobd

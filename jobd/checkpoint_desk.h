@@ -14,6 +14,7 @@
 #include "jobd/disk/checkpoint_store.h"
 #include "jobd/disk/run_copies.h"
 #include "jobd/held_orders.h"
+#include "jobd/last_copies.h"
 #include "jobd/outbox.h"
 
 namespace antdt::jobd {
@@ -48,8 +49,9 @@ class CheckpointDesk {
   void with_room(std::function<void(const std::string& about_room)> then);
   // Calls `then` with the names of all checkpoints, after the job has ended.
   void conclude(bool done, std::function<void(std::vector<std::string> names)> then);
-  // Calls `then` when the last checkpoint has its copies, or at `until`.
-  void when_copied(MonoTime until, std::function<void()> then);
+  // Calls `then` when the last checkpoints have their copies, or when nothing has been copied for
+  // so long that they are given up, which is said.
+  void when_copied(std::function<void()> then);
 
  private:
   // For checkpoints that cannot be read, by the job daemon or by members.
@@ -61,6 +63,7 @@ class CheckpointDesk {
   using StoreOrder = std::shared_ptr<const ctl::job::StoreCheckpoint>;
   void keep(const StoreOrder& order);
   void discard(const StoreOrder& order, const std::string& error);
+  void await_copies(LastCopies last, const std::function<void()>& then);
   void look();
   void read_newest(const RunCopies::Found& elsewhere);
   void say_once(const std::string& kind, const std::string& text);

@@ -11,7 +11,6 @@
 namespace antdt::jobd {
 namespace {
 
-constexpr Duration kCopyAtTheEnd = std::chrono::seconds(30);
 // How long to wait until the agents have received that the job is over.
 constexpr Duration kLastMessages = std::chrono::milliseconds(200);
 
@@ -118,7 +117,7 @@ void EffectRunner::write_summary(const ctl::JobReport& last) {
         const Status written = write_file_atomic(path, text);
         return [this, leave, written] {
           if (!written) log_error("{}", written.error().message);
-          shell_.checkpoints.when_copied(shell_.loop.now() + kCopyAtTheEnd, leave);
+          shell_.checkpoints.when_copied(leave);
         };
       });
 }

@@ -461,10 +461,15 @@ void CheckpointCopies::end_finding(const std::string& fetched, Effects& out) {
 // -------------------------------------------------------------------------- views
 
 bool CheckpointCopies::idle() const {
-  if (!tasks_.empty() || gathering_ || !needs_.empty() || finding_) return false;
-  return std::ranges::none_of(kept_, [&](const std::string& name) {
+  return tasks_.empty() && !gathering_ && needs_.empty() && !finding_ && lacking().empty();
+}
+
+std::vector<std::string> CheckpointCopies::lacking() const {
+  std::vector<std::string> names;
+  std::ranges::copy_if(kept_, std::back_inserter(names), [&](const std::string& name) {
     return copies_of(name) < copies_ && !order_to_push(name).empty();
   });
+  return names;
 }
 
 std::string CheckpointCopies::broken_invariant() const {

@@ -185,6 +185,8 @@ class CheckpointCopies {
   [[nodiscard]] bool idle() const;
   // How many hosts have it, the launching one with them.
   [[nodiscard]] std::uint32_t copies_of(const std::string& name) const;
+  // Those of the launching host that are to be on further hosts, and could be.
+  [[nodiscard]] std::vector<std::string> lacking() const;
   // What must hold after a step, and does; else a text. Checked by step().
   [[nodiscard]] std::string broken_invariant() const;
 

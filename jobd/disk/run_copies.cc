@@ -135,6 +135,17 @@ void RunCopies::remove_probes(const std::string& run_dir) {
 
 bool RunCopies::idle() const { return addresses_.empty() || machine_.idle(); }
 
+std::vector<std::string> RunCopies::lacking() const {
+  std::vector<std::string> texts;
+  for (const std::string& name : machine_.lacking()) {
+    texts.push_back(
+        fmt::format("checkpoint {} is on {} of {} hosts, and is not copied any more: "
+                    "nothing was for too long",
+                    name, machine_.copies_of(name), options_.copies));
+  }
+  return texts;
+}
+
 bool RunCopies::end(Duration patience) {
   for (auto& [task, running] : running_) *running.stop = true;
   return std::ranges::all_of(threads_, [&](Thread& t) { return t.disk->end(patience); });

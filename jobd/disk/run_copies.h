@@ -73,6 +73,10 @@ class RunCopies {
 
   // Whether nothing is left that could be copied or removed now.
   [[nodiscard]] bool idle() const;
+  // How many bytes were copied so far.
+  [[nodiscard]] std::uint64_t moved() const { return *moved_; }
+  // A sentence for each checkpoint that still lacks copies that it could have.
+  [[nodiscard]] std::vector<std::string> lacking() const;
   // Removes the probes by which incarnations found out which hosts share the directory. To be
   // called on a thread.
   static void remove_probes(const std::string& run_dir);

@@ -521,6 +521,14 @@ TEST_F(CheckpointCopiesTest, AHostWhoseCopiesMayBeNeededLosesOnlyWhatIsUnfinishe
               ::testing::Contains(fmt::format("3: fetch back {} from b", kSecond)));
 }
 
+TEST_F(CheckpointCopiesTest, ThoseWithTooFewCopiesAreNamedWhileAHostCouldTakeThem) {
+  apart("b");
+  step(CheckpointsListed{{kFirst}});
+  EXPECT_THAT(copies.lacking(), ElementsAre(kFirst));
+  step(TaskDone{2});
+  EXPECT_THAT(copies.lacking(), IsEmpty());
+}
+
 // Under random failures of hosts and tasks every request is answered.
 TEST(CheckpointCopiesRandom, EverybodyIsAnswered) {
   for (unsigned seed = 1; seed <= 300; ++seed) {

@@ -119,7 +119,7 @@ void Controller::take(const wire::Plan& plan, Effects& out) {
   plan_.threshold = config_.planned_threshold;
   last_version_ = plan.version;
   state_ = AwaitingPlan{false};
-  out.push_back(SendPlan{plan_});
+  out.emplace_back(SendPlan{plan_});
 }
 
 // A member that is missing is being started again, or has gone for good.
@@ -153,7 +153,7 @@ void Controller::on(const GroupFormed& event, MonoTime now, Effects& out) {
   rests_ = event.rests;
   auto plan = plan_for(members);
   if (!plan) {
-    out.push_back(RefuseGroup{plan.error()});
+    out.emplace_back(RefuseGroup{plan.error()});
     return;
   }
   watch_restarts(members, now);
@@ -356,7 +356,7 @@ void Controller::on(const ProgramDecided& event, MonoTime now, Effects& out) {
 
 void Controller::record(const Action& action, const std::string& reason, ActionOutcome outcome,
                         MonoTime now, Effects& out) const {
-  out.push_back(
+  out.emplace_back(
       RecordAction{now, std::string(kind_of(action)), target_of(action), reason, outcome});
 }
 
@@ -375,7 +375,7 @@ void Controller::apply(const Action& action, const std::string& reason, MonoTime
     if (restart != nullptr && members_.contains(restart->member.worker))
       away_.insert_or_assign(restart->member.worker, Away{restart->member.attempt, now});
     record(action, reason, ActionOutcome::kApplied, now, out);
-    out.push_back(PerformAction{action, reason});
+    out.emplace_back(PerformAction{action, reason});
     return;
   }
   const auto plan = plan_from(*batch);

@@ -42,6 +42,8 @@ struct BackupWorkers {
 // These actions are drastic.
 struct KillRestart {
   Member member;
+  // The name of the host that it is to be started on, if that has room then; empty: any other one.
+  std::string host = {};
 };
 struct Evict {
   Member member;

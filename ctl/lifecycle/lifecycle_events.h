@@ -113,6 +113,7 @@ struct RestartRequested {
   Member member;
   std::string reason;
   Duration deadline{};
+  std::string host = {};  // by name: this one, if it has room then; empty: any other one
 };
 // A server without replicas is moved: the second process has everything that the first one has, and
 // receives every later update.

@@ -9,8 +9,10 @@
 
 namespace antdt::ctl::lifecycle {
 
-void ServerMoves::move(WorkerProcess& server, const std::string& reason) {
-  const WorkerProcess first = server;  // a copy, because the list may grow
+void ServerMoves::move(WorkerProcess& server, const std::string& goes_to,
+                       const std::string& reason) {
+  WorkerProcess first = server;  // a copy, because the list may grow
+  first.goes_to = goes_to;
   const HostState* const to =
       life_.hosts.choose(first, life_.workers, life_.seconds(), {first.place.host});
   server.standing = WorkerProcess::Standing::kOfGroup;

@@ -147,7 +147,8 @@ class ServerMoves : public Subject {
  public:
   using Subject::Subject;
   void on(const ServerTakenOver& e);
-  void move(WorkerProcess& server, const std::string& reason);
+  // To the host with the end point `goes_to` if that has room, else to another one.
+  void move(WorkerProcess& server, const std::string& goes_to, const std::string& reason);
   // True if one of a server's two processes has failed and the other one is enough.
   [[nodiscard]] bool move_failed(WorkerProcess& server, FailureClass cls);
   void end_moves();

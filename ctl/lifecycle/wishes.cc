@@ -33,9 +33,12 @@ void Wishes::on(const EvictionRequested& e) {
 void Wishes::on(const RestartRequested& e) {
   if (!Possible(life_).check(e)) return;
   WorkerProcess& worker = *life_.find_mutable(e.member);
+  const HostState* const wanted = e.host.empty() ? nullptr : life_.hosts.named(e.host);
+  const std::string goes_to = wanted == nullptr ? "" : wanted->host;
   if (worker.is_server() && life_.spec.server_replicas < 2)
-    return turn_.moves.move(worker, e.reason);
+    return turn_.moves.move(worker, goes_to, e.reason);
   worker.after = WorkerProcess::After::kComesBack;
+  worker.goes_to = goes_to;
   const HostState* const host = life_.hosts.find(worker.place.host);
   if (host == nullptr || host->drained.empty()) {
     life_.hosts.failed_on(worker.place.host,

@@ -90,7 +90,7 @@ const HostState* Hosts::choose(const WorkerProcess& worker, const std::vector<Wo
   auto load = loads(all, worker.place.worker);
   const auto rank = [&](const HostState& h) {
     const std::uint32_t free = h.room - load[h.host];
-    return std::tuple(on_probation(h, now_s), h.host != worker.place.host,
+    return std::tuple(on_probation(h, now_s), h.host != worker.goes_to, h.host != worker.place.host,
                       std::floor(penalty(h, now_s)), -static_cast<std::int64_t>(free), h.order);
   };
   for (const HostState& h : hosts_) {

@@ -67,8 +67,8 @@ class Hosts {
   [[nodiscard]] double penalty(const HostState& host, double now_s) const;
   [[nodiscard]] bool on_probation(const HostState& host, double now_s) const;
   // Where to start `worker`: on a host with room, preferably not on probation, preferably the one
-  // it was on, otherwise the one with the fewest failures, then with the most room. `not_on`: hosts
-  // that are excluded.
+  // that it was asked to start on (WorkerProcess::goes_to), then the one it was on, otherwise the
+  // one with the fewest failures, then with the most room. `not_on`: hosts that are excluded.
   [[nodiscard]] const HostState* choose(const WorkerProcess& worker,
                                         const std::vector<WorkerProcess>& all, double now_s,
                                         const std::vector<std::string>& not_on = {}) const;

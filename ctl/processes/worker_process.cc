@@ -43,6 +43,7 @@ WorkerProcess::WorkerProcess(WorkerProcessImage image)
       after(image.stays_away   ? After::kStaysAway
             : image.comes_back ? After::kComesBack
                                : After::kElsewhere),
+      goes_to(std::move(image.goes_to)),
       standing(image.apart      ? Standing::kApart
                : image.moves_in ? Standing::kMovesIn
                                 : Standing::kOfGroup),
@@ -85,6 +86,7 @@ WorkerProcessImage WorkerProcess::image() const {
   image.signal = signal;
   image.orphaned = orphaned;
   image.exited_at_s = exited_at_s;
+  image.goes_to = goes_to;
   if (state == kRemoved) return image;  // the failures say how it ended
   image.error = error;
   image.last_lines = last_lines;

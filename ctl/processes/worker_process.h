@@ -60,6 +60,7 @@ struct WorkerProcessImage {
   bool orphaned = false;
   std::string device;
   double exited_at_s = 0;
+  std::string goes_to;  // WorkerProcess::goes_to
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("place", m.place);
@@ -86,6 +87,7 @@ struct WorkerProcessImage {
     v("orphaned", m.orphaned);
     v("device", m.device);
     v("exited_at_s", m.exited_at_s);
+    v("goes_to", m.goes_to);
   }
 };
 
@@ -134,6 +136,7 @@ struct WorkerProcess {
   std::optional<double> leaves_until_s;  // set when asked to leave; it is killed at that time
   std::optional<StopOrder> stop;
   After after = After::kElsewhere;
+  std::string goes_to;  // the host that the next attempt was asked to start on; empty: none
   Standing standing = Standing::kOfGroup;
   double waits_until_s = 0;  // in kWaiting: the earliest time to start it
   double started_at_s = 0;

@@ -117,7 +117,7 @@ Decision RestartJudge::decide_worker(const ClusterView& view) {
   if (!is_worth(now_s - then_s, cost_s, now_s)) return {};
 
   note_try(slowest->member, slowest->host);
-  return {{KillRestart{slowest->member}},
+  return {{KillRestart{slowest->member, place->host}},
           fmt::format("{} on {} has been {:.1f}x slower than the others for {} ({:.0f} vs {:.0f} "
                       "samples/s): started again on {} the rest takes {} instead of {}, a restart "
                       "takes {}",
@@ -146,7 +146,7 @@ Decision RestartJudge::decide_server(const ClusterView& view) {
   if (!is_worth(gain_s, cost_s, now_s)) return {};
 
   note_try(slowest->member, slowest->host);
-  return {{KillRestart{slowest->member}},
+  return {{KillRestart{slowest->member, place->host}},
           fmt::format("{} on {} has taken {:.1f}x as long for a request as the others for {} "
                       "({:.0f} us) and is busy {:.0f} % of the time: with another on {} the rest "
                       "takes up to {} less of {}",

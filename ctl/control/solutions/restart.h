@@ -4,7 +4,9 @@
 // A worker is a candidate when its speed over the persistent window is more than kLambda times
 // lower than the mean of the others', and its verdict is persistent. A restart is wished only when
 //   - the cluster is not busy: another host has room now, and no worker waits for room;
-//   - no worker of that host is slow as well, because a worker would be as slow there;
+//   - no worker of that host is slow as well, because a worker would be as slow there. The action
+//     names that host, and the worker gets its room there if it is still free then: otherwise a
+//     host with a slow worker might be chosen, and the slowness be taken for the worker's own;
 //   - the rest of the job becomes shorter by at least kWorth times what the restart takes, and by
 //   at
 //     least kLeastGain of what the rest takes now. A restart takes what restarts of this job took

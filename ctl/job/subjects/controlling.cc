@@ -132,7 +132,7 @@ void Controlling::perform(const control::PerformAction& e, Work& work) {
   std::visit(
       Overloaded{
           [&](const KillRestart& a) {
-            ask(lifecycle::RestartRequested{a.member, e.reason, grace}, e, work);
+            ask(lifecycle::RestartRequested{a.member, e.reason, grace, a.host}, e, work);
           },
           [&](const Evict& a) {
             ask(lifecycle::EvictionRequested{to_string(a.member.worker), e.reason, grace}, e, work);

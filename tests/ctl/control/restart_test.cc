@@ -78,6 +78,10 @@ TEST(Restart, IsNotOrderedToAHostThatIsSlowItself) {
   view.places = {{"a", 3}};
   view.workers[0].verdict.kind = VerdictKind::kDeterministic;
   EXPECT_FALSE(wish(RestartJudge().decide(view)));
+  view.places = {{"a", 3}, {"c", 1}};
+  const Decision decision = RestartJudge().decide(view);
+  ASSERT_TRUE(wish(decision));
+  EXPECT_EQ(wish(decision)->host, "c");
 }
 
 TEST(Restart, IsNotOrderedWhenTheRestOfTheJobDoesNotPayForIt) {
@@ -203,6 +207,10 @@ TEST(RestartOfServers, IsNotOrderedToAHostThatIsSlowItself) {
   EXPECT_TRUE(wish(RestartJudge().decide(view)));
   view.servers[0].verdict.kind = VerdictKind::kDeterministic;
   EXPECT_FALSE(wish(RestartJudge().decide(view)));
+  view.places = {{"a", 1}, {"c", 1}};
+  const Decision decision = RestartJudge().decide(view);
+  ASSERT_TRUE(wish(decision));
+  EXPECT_EQ(wish(decision)->host, "c");
 }
 
 TEST(RestartOfServers, AWorkerComesFirst) {

@@ -90,6 +90,23 @@ TEST_F(LifecycleTest, AWorkerThatIsStartedAgainGoesToAnotherHost) {
   EXPECT_THAT(life.check(asked).error().message, HasSubstr("does not run any more"));
 }
 
+TEST_F(LifecycleTest, AWorkerThatIsStartedAgainGoesToTheHostThatWasChosenForItIfThatHasRoom) {
+  for (const std::uint32_t room_on_c : {1U, 0U}) {
+    use(spec());
+    hosts(4);
+    step(lifecycle::HostCameUp{host("c", 2, room_on_c)});
+    train(4);
+    step(lifecycle::RestartRequested{w(1), "slow", seconds(30), "c"});
+    next_incarnation({w(0), w(1), w(2), w(3)});
+    hosts(4);
+    step(lifecycle::HostCameUp{host("c", 2, room_on_c)});
+    const Effects left = step(lifecycle::WorkerExited{w(1), code(kExitResumable)});
+    ASSERT_EQ(all<lifecycle::StartWorker>(left).size(), 1U);
+    EXPECT_EQ(all<lifecycle::StartWorker>(left)[0].host, room_on_c == 0 ? "a" : "c")
+        << "host a has more room than c";
+  }
+}
+
 TEST_F(LifecycleTest, AWorkerThatIsStartedAgainComesBackWhereItWasIfNobodyElseHasRoom) {
   train(4);
   step(lifecycle::RestartRequested{w(1), "slow", seconds(30)});

@@ -302,6 +302,13 @@ TEST_F(ServerCountTest, AServerIsMovedBySizesThatAreInForce) {
   EXPECT_THAT(started(moved), ElementsAre("s3"));
 }
 
+TEST_F(ServerCountTest, AServerIsMovedToTheHostThatWasChosenForIt) {
+  step(lifecycle::HostCameUp{host("c", 2, 1)});
+  const auto moved = step(lifecycle::RestartRequested{s(0), "slow", seconds(1), "c"});
+  ASSERT_THAT(all<lifecycle::StartWorker>(moved), SizeIs(1));
+  EXPECT_EQ(all<lifecycle::StartWorker>(moved)[0].host, "c") << "host b has more room than c";
+}
+
 // The worker of a lost host waits for room, and the server that dies meanwhile waits for its delay.
 TEST_F(ServerCountTest, AWorkerThatWaitsDoesNotGetTheRoomOfAServerThatIsStartedAgainLater) {
   JobSpec job = spec();

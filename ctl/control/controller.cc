@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/check.h"
 
@@ -122,15 +123,31 @@ void Controller::take(const wire::Plan& plan, Effects& out) {
   out.emplace_back(SendPlan{plan_});
 }
 
-// A member that is missing is being started again, or has gone for good.
+// A member that is missing is being started again, or has gone for good. Of one that is here in
+// another attempt nobody knows since when it was away, unless its restart was ordered here.
 void Controller::watch_restarts(const std::vector<Monitor::MemberInfo>& members, MonoTime now) {
-  std::map<WorkerId, Attempt> present;
-  for (const auto& info : members) present[info.member.worker] = info.member.attempt;
+  std::set<WorkerId> present;
+  for (const auto& info : members) present.insert(info.member.worker);
   for (const auto& [worker, attempt] : members_) {
-    const auto found = present.find(worker);
-    const bool stays = found != present.end() && found->second == attempt;
-    if (!stays) away_.try_emplace(worker, Away{attempt, now});
+    if (!present.contains(worker)) expect_restart({worker, attempt}, now);
   }
+}
+
+void Controller::expect_restart(Member member, MonoTime now) {
+  Away& away = away_[member.worker];
+  if (away.attempt < member.attempt) away = {member.attempt, now};
+}
+
+// A restart that was refused, that ended a worker for good, or that waits for room, perhaps for
+// days, does not show how long a restart takes.
+void Controller::on(const AttemptsSeen& event, MonoTime /*now*/, Effects& /*out*/) {
+  if (away_.empty()) return;
+  const std::set<Member> seen(event.attempts.begin(), event.attempts.end());
+  std::erase_if(away_, [&](const auto& entry) {
+    const auto& [worker, away] = entry;
+    const auto newer = seen.upper_bound({worker, away.attempt});
+    return newer == seen.end() || newer->worker != worker;
+  });
 }
 
 // The plan is in force, so a worker that has come back trains.
@@ -305,9 +322,13 @@ void Controller::consider(const Action& action, const std::string& reason, MonoT
   record(action, reason, outcome, now, out);
 }
 
-bool Controller::is_present(Member member) const {
+bool Controller::is_trained_by(Member member) const {
   const auto worker = members_.find(member.worker);
-  return (worker != members_.end() && worker->second == member.attempt) ||
+  return worker != members_.end() && worker->second == member.attempt;
+}
+
+bool Controller::is_present(Member member) const {
+  return is_trained_by(member) ||
          std::ranges::find(view_.servers, member, &ServerView::member) != view_.servers.end();
 }
 
@@ -372,8 +393,7 @@ void Controller::apply(const Action& action, const std::string& reason, MonoTime
   if (batch == nullptr) {
     if (is_drastic(action)) drastic_.push_back(now);
     const auto* restart = std::get_if<KillRestart>(&action);
-    if (restart != nullptr && members_.contains(restart->member.worker))
-      away_.insert_or_assign(restart->member.worker, Away{restart->member.attempt, now});
+    if (restart != nullptr && is_trained_by(restart->member)) expect_restart(restart->member, now);
     record(action, reason, ActionOutcome::kApplied, now, out);
     out.emplace_back(PerformAction{action, reason});
     return;

@@ -99,6 +99,12 @@ struct TimePassed {
   std::vector<ServerWatch::ServerInfo> servers{};  // the servers that serve
   DomainRests rests{};                             // of the present group
 };
+// The workers' newest attempts: that which runs or, of a process that leaves to be started again,
+// the next one. Who waits for room, or is gone, has none. Send it with every tick, and also while
+// nobody trains.
+struct AttemptsSeen {
+  std::vector<Member> attempts;
+};
 // A parameter server reports totals since it began.
 struct ServerMetricsReported {
   Member server;
@@ -121,7 +127,7 @@ struct ProgramDecided {
 };
 using Input =
     std::variant<GroupFormed, GroupObserved, PlanTookEffect, MetricsReported, ServerMetricsReported,
-                 TimePassed, VisitTold, ActionApproved, ProgramDecided>;
+                 AttemptsSeen, TimePassed, VisitTold, ActionApproved, ProgramDecided>;
 
 // ---------------------------------------------------------------- effects
 
@@ -185,6 +191,7 @@ class Controller {
   void on(const PlanTookEffect& input, MonoTime now, Effects& out);
   void on(const MetricsReported& input, MonoTime now, Effects& out);
   void on(const ServerMetricsReported& input, MonoTime now, Effects& out);
+  void on(const AttemptsSeen& input, MonoTime now, Effects& out);
   void on(const TimePassed& input, MonoTime now, Effects& out);
   void on(const VisitTold& input, MonoTime now, Effects& out);
   void on(const ActionApproved& input, MonoTime now, Effects& out);
@@ -194,7 +201,8 @@ class Controller {
   void apply(const Action& action, const std::string& reason, MonoTime now, Effects& out);
   void record(const Action& action, const std::string& reason, ActionOutcome outcome, MonoTime now,
               Effects& out) const;
-  [[nodiscard]] bool is_present(Member member) const;
+  [[nodiscard]] bool is_trained_by(Member member) const;  // it is a worker of the group
+  [[nodiscard]] bool is_present(Member member) const;     // ... or a server
   [[nodiscard]] ActionOutcome outcome_for(const Action& action, MonoTime now);
   [[nodiscard]] bool said_lately(const Action& action, MonoTime now);
   void ask(MonoTime now, Effects& out);
@@ -210,6 +218,7 @@ class Controller {
   [[nodiscard]] wire::Plan plan_of_nobody() const;
   void watch_restarts(const std::vector<Monitor::MemberInfo>& members, MonoTime now);
   void count_restarts(MonoTime now);
+  void expect_restart(Member member, MonoTime now);
   void check_invariants() const;
   [[nodiscard]] Result<wire::Plan> plan_for(const std::vector<Monitor::MemberInfo>& members);
 
@@ -232,7 +241,8 @@ class Controller {
     MonoTime until{};
   };
   std::variant<AwaitingPlan, Settling> state_ = AwaitingPlan{false};
-  // A member that is being started again: since when, and the attempt that ended.
+  // A member that is being started again: since when, and the attempt that ends. Forgotten if the
+  // restart does not happen, or has to wait.
   struct Away {
     Attempt attempt;
     MonoTime since{};

@@ -11,9 +11,20 @@
 namespace antdt::ctl::job {
 
 void Controlling::on(const ControlTickPassed& /*e*/, Work& work) {
+  work.then(attempts());
   if (!parts_.trains()) return;
   work.then(tick());
   work.then(VerdictsDue{});
+}
+
+// The next attempt of a process that leaves follows at once if a host has room.
+control::AttemptsSeen Controlling::attempts() const {
+  control::AttemptsSeen seen;
+  for (const WorkerProcess& w : parts_.lifecycle.workers()) {
+    if (w.is_server() || !w.running() || w.stays_away()) continue;
+    seen.attempts.push_back({w.place.worker, w.leaving() ? w.attempt.next() : w.attempt});
+  }
+  return seen;
 }
 
 // What the controller needs to know of the hosts. While a worker waits for room, nobody can say how

@@ -32,6 +32,7 @@ class Controlling {
   [[nodiscard]] Status check_approve(std::uint64_t number) const;
 
  private:
+  [[nodiscard]] control::AttemptsSeen attempts() const;
   [[nodiscard]] control::TimePassed tick() const;
   void announce(const wire::Plan& plan, Work& work);
   void record(const control::RecordAction& action, Work& work);

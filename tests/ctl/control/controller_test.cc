@@ -296,6 +296,70 @@ TEST_F(ControllerTest, AWorkerStartedAgainIsANewcomer) {
   EXPECT_EQ(share_of(plans_.back().entries[0]), 50u);
 }
 
+class RestartTimeTest : public ControllerTest {
+ protected:
+  // w1 is started again by order of the solution, or not by order.
+  void begin(bool by_order) {
+    ControllerConfig config;
+    if (by_order) config.allow = {"kill-restart"};
+    start(KillRestart{{w(1), Attempt{1}}}, config);
+    settle();
+    ASSERT_EQ(performed_.size(), by_order ? 1U : 0U);
+  }
+  void sees(const std::vector<Attempt>& of_w1) {
+    control::AttemptsSeen seen{{{w(0), Attempt{1}}}};
+    for (const Attempt attempt : of_w1) seen.attempts.push_back({w(1), attempt});
+    step(seen);
+  }
+  std::optional<Duration> seen_when_it_trains() {
+    form({{0, 1}, {1, 2}});
+    step(control::PlanTookEffect{controller_->plan().version});
+    step(control::TimePassed{});
+    return controller_->view().restart_time;
+  }
+};
+
+TEST_F(RestartTimeTest, IsFromTheOrderUntilTheNextAttemptTrains) {
+  begin(true);
+  sees({Attempt{2}});
+  now_ += seconds(5);
+  form({{0, 1}});
+  sees({Attempt{2}});
+  now_ += seconds(15);
+  EXPECT_EQ(seen_when_it_trains(), seconds(20));
+}
+
+TEST_F(RestartTimeTest, OfAWorkerThatFailedIsFromTheGroupWithoutIt) {
+  begin(false);
+  form({{0, 1}});
+  sees({Attempt{2}});
+  now_ += seconds(15);
+  EXPECT_EQ(seen_when_it_trains(), seconds(15));
+}
+
+TEST_F(RestartTimeTest, OfAWorkerThatIsInTheNextGroupAlreadyIsNotKnown) {
+  begin(false);
+  EXPECT_EQ(seen_when_it_trains(), std::nullopt);
+}
+
+TEST_F(RestartTimeTest, DoesNotIncludeTheTimeForWhichAWorkerIsRemovedOrWaitsForRoom) {
+  begin(true);
+  sees({});
+  form({{0, 1}});
+  sees({});
+  now_ += hours(48);
+  sees({Attempt{2}});
+  EXPECT_EQ(seen_when_it_trains(), std::nullopt);
+}
+
+TEST_F(RestartTimeTest, DoesNotBeginWithARestartThatWasRefused) {
+  begin(true);
+  sees({Attempt{1}});
+  now_ += hours(48);
+  sees({Attempt{2}});
+  EXPECT_EQ(seen_when_it_trains(), std::nullopt);
+}
+
 TEST_F(ControllerTest, ABatchThatDoesNotFitTheGroupIsReported) {
   ControllerConfig config;
   config.rules.min = 60;

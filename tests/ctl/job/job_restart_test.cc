@@ -21,6 +21,12 @@ class JobRestartTest : public JobFixture {
     for (const Member m : members) says(m, wire::Ready{});
     says(members.front(), wire::Fetch{1, 0, 100, {}}, 1);
   }
+  void settle_again(const std::vector<Member>& members) {
+    const Generation base = machine->membership().base();
+    for (const Member m : members) says(m, m.attempt == Attempt{1} ? join(base, {}) : join());
+    for (const Member m : members) says(m, wire::Address{"here"});
+    for (const Member m : members) says(m, wire::Ready{});
+  }
   // A second passes, in which the group has trained this many samples of the phase.
   void second(Member m, std::uint64_t samples, bool done = false) {
     clock.advance(seconds(1) - std::chrono::milliseconds(2));
@@ -63,6 +69,32 @@ class JobRestartTest : public JobFixture {
     }
   }
 };
+
+// The first workers took two minutes, and nothing else shows how long a restart takes.
+TEST_F(JobRestartTest, ARestartTakesNoDaysIfAWorkerIsRemovedForDays) {
+  place(2);
+  clock.advance(seconds(120));
+  settle({w(0), w(1)});
+  feed(job::ControlTickPassed{});
+  feed(lifecycle::WorkerCountRequested{1, "a test"});
+  feed(lifecycle::WorkerExited{w(1), {kExitResumable, 0, "", "", ""}});
+  settle_again({w(0)});
+  feed(job::ControlTickPassed{});
+  clock.advance(std::chrono::hours(48));
+  feed(lifecycle::WorkerCountRequested{2, "a test"});
+  feed(lifecycle::WorkerStarted{w(1, 2), 200});
+  settle_again({w(1, 2), w(0)});  // the newcomer's join ends the generation
+  wire::Progress in_force;
+  in_force.phase = 1;
+  in_force.plan = PlanVersion{3};
+  says(w(0), in_force);
+  clock.advance(seconds(30));
+  feed(job::ControlTickPassed{});
+  const ClusterView* const view = machine->view_to_decide(clock.now());
+  ASSERT_NE(view, nullptr);
+  ASSERT_TRUE(view->restart_time);
+  EXPECT_NEAR(to_seconds(*view->restart_time), 120, 1);
+}
 
 TEST_F(JobRestartTest, SamplesOfBeforeTheRestartAreNotTakenForNewOnes) {
   place(1);

@@ -246,6 +246,7 @@ void Controller::on(const TimePassed& event, MonoTime now, Effects& out) {
   view_.places = event.places;
   view_.pending_time = event.pending_time;
   view_.backups = event.backups;
+  view_.least_backups = event.least_backups;
   view_.learning_rate = config_.rate;
   view_.threshold = threshold();
   view_.optimizer = config_.optimizer;

@@ -94,6 +94,7 @@ struct TimePassed {
   std::vector<PlaceView> places{};
   std::optional<Duration> pending_time{};
   std::optional<std::uint32_t> backups{};  // as in ClusterView
+  std::uint32_t least_backups = 0;
   // time that the first workers took from their start until they formed the group
   std::optional<Duration> startup{};
   std::vector<ServerWatch::ServerInfo> servers{};  // the servers that serve

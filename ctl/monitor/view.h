@@ -158,6 +158,7 @@ struct ClusterView {
   std::vector<PlaceView> places;
   // Pushes that a step does not wait for; nothing: this sync has no such thing.
   std::optional<std::uint32_t> backups;
+  std::uint32_t least_backups = 0;        // of the job: [trainer] backup_workers
   double learning_rate = 1;               // of the job's own; what AdjustLearningRate said last
   std::optional<double> threshold = {};   // of Gaia, in force or on its way; nothing: another sync
   std::optional<wire::Visit> visit = {};  // the newest one

@@ -13,9 +13,13 @@ Decision BackupWorkersFixed::decide(const ClusterView& view, MonoTime /*now*/) {
 }
 
 Decision BackupJudge::decide(const ClusterView& view, MonoTime now) {
-  if (!view.backups || view.workers.size() < 2) return {};
-  if (!least_) least_ = view.backups;
-  if (!first_) first_ = now;
+  const std::uint32_t least = view.least_backups;
+  if (!view.backups || view.workers.size() < 2 || view.workers.size() <= least) return {};
+  if (!first_) {
+    first_ = now;
+    // An earlier job daemon has seen as many.
+    stragglers_ = *view.backups > least ? *view.backups : 0;
+  }
   double transient = 0;
   double waits = 0;
   for (const WorkerView& w : view.workers) {
@@ -31,13 +35,13 @@ Decision BackupJudge::decide(const ClusterView& view, MonoTime now) {
   if (now - changed_.value_or(*first_) < view.persistent_window) return {};
   const auto most = static_cast<std::uint32_t>(kMost * static_cast<double>(view.workers.size()));
   const auto usual = static_cast<std::uint32_t>(std::lround(stragglers_));
-  const std::uint32_t count = std::max(*least_, std::min(most, usual));
+  const std::uint32_t count = std::max(least, std::min(most, usual));
   const bool more = count > *view.backups && waits > kWaits;
   const bool fewer = count < *view.backups && stragglers_ < *view.backups - 0.75;
   if (!more && !fewer) return {};
   changed_ = now;
   const double samples = static_cast<double>(view.workers.size() - count) /
-                         static_cast<double>(view.workers.size() - *least_);
+                         static_cast<double>(view.workers.size() - least);
   const double rate = view.optimizer == "sgd" ? samples : std::sqrt(samples);
   return {{BackupWorkers{count}, AdjustLearningRate{rate}},
           fmt::format("{:.1f} workers are slow for a short while at a time, and the workers wait "

@@ -17,7 +17,8 @@ class BackupWorkersFixed final : public Solution {
 
 // How ND uses backup workers: if there are transient stragglers most of the time, and the other
 // workers wait for them, a step goes on without as many workers as there usually are stragglers.
-// When these are gone, the number is reduced again.
+// When these are gone, the number is reduced again, also by a job daemon that began with it. It is
+// never below [trainer] backup_workers.
 //
 // A step then has fewer samples than the job was made for, and the learning rate follows: in
 // proportion for SGD (Goyal et al., arXiv:1706.02677), by the square root if the optimizer divides
@@ -34,7 +35,6 @@ class BackupJudge {
 
  private:
   double stragglers_ = 0;  // mean number of transient stragglers over about a persistent window
-  std::optional<std::uint32_t> least_;  // the number with which the job began
   std::optional<MonoTime> first_, last_, changed_;
 };
 

@@ -43,6 +43,7 @@ control::TimePassed Controlling::tick() const {
   tick.startup = parts_.times.startup();
   tick.rests = parts_.members.rests_of(parts_.group.members());
   if (parts_.config.spec.sync == SyncStrategy::kPsBsp) tick.backups = parts_.servers.backups();
+  tick.least_backups = parts_.config.spec.backups;
   for (const WorkerProcess& w : life.workers()) {
     if (!w.is_server() || !w.running() || w.leaving()) continue;
     const ServerRole role = parts_.servers.placement().role_of(w.member());

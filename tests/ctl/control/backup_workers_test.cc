@@ -11,8 +11,9 @@ namespace {
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-// Eight workers; the first `slow` of them are slow, and all wait.
-ClusterView view_with(std::uint32_t slow, double waits, std::uint32_t backups) {
+// Eight workers; the first `slow` of them are slow, and all wait. The job file says `least`.
+ClusterView view_with(std::uint32_t slow, double waits, std::uint32_t backups,
+                      std::uint32_t least = 0) {
   ClusterView view;
   for (std::uint32_t i = 0; i < 8; ++i) {
     WorkerView w;
@@ -24,6 +25,7 @@ ClusterView view_with(std::uint32_t slow, double waits, std::uint32_t backups) {
   }
   view.persistent_window = seconds(60);
   view.backups = backups;
+  view.least_backups = least;
   return view;
 }
 
@@ -73,7 +75,7 @@ TEST_F(BackupTest, TheLearningRateFollowsTheSamplesOfAStep) {
 }
 
 TEST_F(BackupTest, WithAnAdaptiveOptimizerTheRateFollowsTheSquareRoot) {
-  auto view = view_with(2, 0.5, 1);
+  auto view = view_with(2, 0.5, 1, 1);
   view.optimizer = "adam";
   ASSERT_EQ(run(view, 300), 2u);
   EXPECT_DOUBLE_EQ(rate_, std::sqrt(6.0 / 7)) << "the job was made for seven pushes of eight";
@@ -84,9 +86,29 @@ TEST_F(BackupTest, WhereNobodyWaitsThereIsNoNeed) {
 }
 
 TEST_F(BackupTest, WhenTheyAreGoneAllAreWaitedForAgainButThoseOfTheJobFile) {
-  ASSERT_EQ(run(view_with(2, 0.5, 1), 300), 2u);
-  EXPECT_EQ(run(view_with(0, 0.1, 2), 300), 1u);
-  EXPECT_EQ(run(view_with(0, 0.1, 1), 600), std::nullopt);
+  ASSERT_EQ(run(view_with(2, 0.5, 1, 1), 300), 2u);
+  EXPECT_EQ(run(view_with(0, 0.1, 2, 1), 300), 1u);
+  EXPECT_EQ(run(view_with(0, 0.1, 1, 1), 600), std::nullopt);
+}
+
+// `judge_` is that of a job daemon which was started again, and has not made them two itself.
+TEST_F(BackupTest, ThoseOfAnEarlierJobDaemonAreWaitedForAgainToo) {
+  auto view = view_with(0, 0.1, 2);
+  view.optimizer = "sgd";
+  ASSERT_EQ(run(view, 300), 1u);
+  EXPECT_DOUBLE_EQ(rate_, 7.0 / 8);
+  view.backups = 1;
+  ASSERT_EQ(run(view, 300), 0u);
+  EXPECT_DOUBLE_EQ(rate_, 1);
+}
+
+TEST_F(BackupTest, ThoseOfAnEarlierJobDaemonStayWhileTheStragglersDo) {
+  auto view = view_with(4, 0.5, 4);
+  for (std::uint32_t i = 8; i < 16; ++i) {
+    view.workers.push_back(view.workers[7]);
+    view.workers[i].member.worker.index = i;
+  }
+  EXPECT_EQ(run(view, 600), std::nullopt);
 }
 
 TEST_F(BackupTest, OtherSyncsHaveNoBackups) {

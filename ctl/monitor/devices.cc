@@ -14,6 +14,11 @@ std::string printable(std::string name) {
   return name;
 }
 
+// 0: there is none.
+std::uint32_t smaller_bound(std::uint32_t a, std::uint32_t b) {
+  return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
+}
+
 }  // namespace
 
 bool DeviceRule::is_for(WorkerId worker, std::string_view on_host) const {
@@ -28,6 +33,9 @@ bool Devices::say(Member member, Device device) {
   }
   device.name = printable(std::move(device.name));
   Entry& entry = said_[member.worker];
+  // At each new group it says again what it knew at its start, before it ran out of memory.
+  if (entry.attempt == member.attempt)
+    device.max_micro_batch = smaller_bound(device.max_micro_batch, entry.device.max_micro_batch);
   if (entry.attempt == member.attempt && entry.device == device) return false;
   entry = {member.attempt, std::move(device)};
   return true;

@@ -27,7 +27,8 @@ class Devices {
 
   explicit Devices(std::vector<DeviceRule> rules) : rules_(std::move(rules)) {}
 
-  // Whether that is news, to be kept. A later attempt takes the place of an earlier one.
+  // Whether that is news, to be kept. A later attempt takes the place of an earlier one; of what
+  // one attempt says of its memory the least counts.
   bool say(Member member, Device device);
   // The member ran out of its device's memory, which holds so many samples of a micro-batch.
   // Whether that is news, to be kept. It is true of this attempt: a later one finds out for itself.

@@ -65,6 +65,18 @@ TEST(Devices, AWorkerThatRanOutOfMemoryHasABoundUntilItIsReplaced) {
   EXPECT_EQ(devices.of(worker(0, 2), "a"), (Device{"gpu", 0}));
 }
 
+TEST(Devices, AWorkerThatRanOutOfMemoryKeepsItsBoundWhenItJoinsAgain) {
+  Devices devices({});
+  devices.say(worker(0), {"gpu", 0});
+  devices.ran_out(worker(0), 64);
+  EXPECT_FALSE(devices.say(worker(0), {"gpu", 0})) << "it says so in each generation";
+  EXPECT_EQ(devices.of(worker(0), "a"), (Device{"gpu", 64}));
+  EXPECT_FALSE(devices.ran_out(worker(0), 64)) << "it is known";
+  EXPECT_FALSE(devices.say(worker(0), {"gpu", 128}));
+  EXPECT_TRUE(devices.say(worker(0), {"gpu", 32})) << "a smaller one counts";
+  EXPECT_EQ(devices.of(worker(0), "a"), (Device{"gpu", 32}));
+}
+
 TEST(Devices, AnEmptyReportIsNotStored) {
   Devices devices({});
   EXPECT_FALSE(devices.say(worker(0), {}));

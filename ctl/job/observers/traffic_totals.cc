@@ -6,11 +6,16 @@
 namespace antdt::ctl {
 namespace {
 
-const wire::HostTraffic* line_in(const wire::TrafficSums& sums, const wire::HostTraffic& like) {
-  const auto found = std::ranges::find_if(sums.hosts, [&](const wire::HostTraffic& line) {
+// A worker lists its hosts in the same order each time, so the line is mostly at the same `place`:
+// with many hosts, and thousands of workers that report each second, a search would be dear.
+const wire::HostTraffic* line_in(const wire::TrafficSums& sums, const wire::HostTraffic& like,
+                                 std::size_t place) {
+  const auto is_alike = [&](const wire::HostTraffic& line) {
     return line.to == like.to && line.to_domain == like.to_domain && line.from == like.from &&
            line.from_domain == like.from_domain;
-  });
+  };
+  if (place < sums.hosts.size() && is_alike(sums.hosts[place])) return &sums.hosts[place];
+  const auto found = std::ranges::find_if(sums.hosts, is_alike);
   return found == sums.hosts.end() ? nullptr : &*found;
 }
 
@@ -29,8 +34,9 @@ void TrafficTotals::told(Member member, const wire::TrafficSums& so_far) {
   kinds_.healing_bytes += so_far.healing - before.sums.healing;
   kinds_.other_bytes += so_far.other - before.sums.other;
   kinds_.shared_memory_bytes += so_far.in_memory - before.sums.in_memory;
-  for (const wire::HostTraffic& now : so_far.hosts) {
-    const wire::HostTraffic* known = line_in(before.sums, now);
+  for (std::size_t place = 0; place < so_far.hosts.size(); ++place) {
+    const wire::HostTraffic& now = so_far.hosts[place];
+    const wire::HostTraffic* known = line_in(before.sums, now, place);
     add(now, known == nullptr ? wire::HostTraffic{} : *known);
   }
   before.sums = so_far;

@@ -50,6 +50,24 @@ TEST(TrafficTotals, SumsSoFarAreCountedOnceHoweverOftenTheyAreTold) {
   EXPECT_TRUE(report->domains.empty());
 }
 
+TEST(TrafficTotals, HostsMayBeToldInAnotherOrder) {
+  TrafficTotals totals;
+  wire::TrafficSums two = exchanged(70, "b");
+  two.hosts.push_back(exchanged(10, "c").hosts[0]);
+  totals.told(attempt_of(0), two);
+  wire::TrafficSums three = exchanged(20, "d");
+  three.gradients = 120;
+  three.hosts.push_back(exchanged(80, "b").hosts[0]);
+  three.hosts.push_back(exchanged(20, "c").hosts[0]);
+  totals.told(attempt_of(0), three);
+  const auto report = totals.report();
+  ASSERT_TRUE(report);
+  ASSERT_EQ(report->hosts.size(), 3U);
+  EXPECT_EQ(report->hosts[0].sent_bytes, 80U);
+  EXPECT_EQ(report->hosts[1].sent_bytes, 20U);
+  EXPECT_EQ(report->hosts[2].sent_bytes, 20U);
+}
+
 TEST(TrafficTotals, ANewAttemptAddsToWhatTheEarlierOneExchanged) {
   TrafficTotals totals;
   totals.told(attempt_of(0, 1), exchanged(70, "b"));

@@ -26,12 +26,9 @@ constexpr double kLeastScatter = 0.02;
 constexpr double kUnknownScatter = 0.2;
 // The transient window may be stretched this much to hold enough batches.
 constexpr int kStretch = 8;
-// A line is believed when its slope's relative standard error is below this.
-constexpr double kSlopeError = 0.15;
-// And not when its reports are further from it than this part of the time, in the root mean
-// square, and than so many standard errors.
-constexpr double kLeastMisfit = 0.08;
-constexpr double kMisfitErrors = 3.0;
+// Persistent is only what two sets of figures show that have no batch in common, so one batch that
+// took long is not.
+constexpr std::uint32_t kFigures = 2;
 // Below it hops say nothing more; half of that from which on they are measured
 // (trainer/worker/member/hop_timer.h), because a window is behind.
 constexpr double kCollectiveShare = 1.0 / 16;
@@ -67,64 +64,13 @@ Duration report_interval(const MonitorConfig& config) {
                               std::chrono::seconds(1));
 }
 
-void Monitor::Scatter::add(double seconds_per_sample, double batches) {
-  if (last_ > 0) {
-    const double difference = std::log(seconds_per_sample / last_);
-    squares_[count_++ % squares_.size()] =
-        difference * difference / (1 / batches + 1 / last_batches_);
-  }
-  last_ = seconds_per_sample;
-  last_batches_ = batches;
-}
-
-std::optional<double> Monitor::Scatter::per_batch() const {
-  if (count_ < 6) return std::nullopt;
-  std::vector<double> squares(
-      squares_.begin(),
-      squares_.begin() + static_cast<std::ptrdiff_t>(std::min(count_, squares_.size())));
-  // The median of a squared standard normal variable is 0.4549.
-  return std::sqrt(median(std::move(squares)) / 0.4549);
-}
-
-void Monitor::Line::add(double samples, double seconds, double batches) {
-  // Old reports fade: after 100 newer ones they count an eighth.
-  for (double* sum : {&weight, &x, &y, &xx, &xy, &yy, &reports}) *sum *= 0.98;
-  reports += 1;
-  weight += batches;
-  x += batches * samples;
-  y += batches * seconds;
-  xx += batches * samples * samples;
-  xy += batches * samples * seconds;
-  yy += batches * seconds * seconds;
-}
-
-std::optional<BatchTimeFit> Monitor::Line::fit(double scatter) const {
-  if (weight <= 0) return std::nullopt;
-  const double mean_x = x / weight;
-  const double mean_y = y / weight;
-  const double variance = xx / weight - mean_x * mean_x;
-  const double slope_error = scatter * mean_x / std::sqrt(weight * std::max(variance, 0.0));
-  if (!(slope_error < kSlopeError)) return std::nullopt;  // infinite for a single size
-  const double slope = (xy / weight - mean_x * mean_y) / variance;
-  const double fixed = mean_y - slope * mean_x;
-  // A line that falls, or starts well below zero, mixes two speeds.
-  if (slope <= 0 || fixed < -0.1 * mean_y) return std::nullopt;
-  // So does one that reports are far from: of a change just after a new plan little else
-  // is seen.
-  const double left = std::max(0.0, yy / weight - mean_y * mean_y - slope * slope * variance);
-  const double of_noise = scatter * std::sqrt(reports / weight);
-  if (std::sqrt(left) > std::max(kLeastMisfit, kMisfitErrors * of_noise) * mean_y) {
-    return std::nullopt;
-  }
-  return BatchTimeFit{std::max(fixed, 0.0), slope};
-}
-
 Monitor::Monitor(MonitorConfig config) : config_(config) {}
 
 Monitor::Worker Monitor::fresh(const MemberInfo& info) const {
   return Worker{.info = info,
                 .recent = SlidingWindow(kStretch * config_.transient_window, 8 * kStretch),
                 .lasting = SlidingWindow(config_.persistent_window, 24),
+                .last = LastReports(kFigures * config_.min_batches),
                 .looks = Looks(config_.transient_window)};
 }
 
@@ -161,6 +107,7 @@ void Monitor::step(const Observation& observation, MonoTime now) {
   worker.lasting.add(sums, now);
   if (now - std::chrono::milliseconds(observation.metrics.window_ms) < worker.cut) return;
   worker.recent.add(sums, now);
+  worker.last.add(sums, now);
   const double batches = sum.batches;
   worker.scatter.add(seconds_per_sample(sums), batches);
   if (now - std::chrono::milliseconds(observation.metrics.window_ms) < worker.changed) return;
@@ -183,6 +130,7 @@ void Monitor::plan_changed(MonoTime now, const wire::Plan& plan) {
   for (auto& [id, worker] : workers_) {
     worker.cut = now;
     worker.recent.forget_before(now + worker.recent.span());
+    worker.last.clear();
   }
   for (const wire::PlanEntry& entry : plan.entries) {
     const auto found = workers_.find(entry.worker);
@@ -251,13 +199,39 @@ void Monitor::forget_before_change(Worker& worker, double scatter, MonoTime now)
   const Duration window = config_.transient_window;
   for (const Duration newest : {window / 4, window / 2, window}) {
     if (!changed_within(worker, newest, scatter, now)) continue;
-    worker.recent.forget_before(worker.recent.at_least(config_.min_batches, newest, now).from);
+    const MonoTime from = worker.recent.at_least(config_.min_batches, newest, now).from;
+    worker.recent.forget_before(from);
+    worker.last.forget_before(from);
     worker.line = {};
     worker.book.clear();
     // One change may be seen in several pieces: its beginning counts.
     if (now - worker.changed > window) worker.changed = now;
     return;
   }
+}
+
+// The newest `batches` of the reports, in at least `length` of the window. Where steps are so long
+// that the window holds too few of them, reports that have left it.
+SlidingWindow::Stretch Monitor::newest_of(const Worker& worker, const SlidingWindow& window,
+                                          std::uint64_t batches, Duration length,
+                                          MonoTime now) const {
+  const auto in_window = window.at_least(batches, length, now);
+  if (in_window.sums.batches >= config_.min_batches) return in_window;
+  const auto reported = worker.last.at_least(batches, now);
+  return reported.sums.batches > in_window.sums.batches ? reported : in_window;
+}
+
+// How long so many batches take of the worker, waiting included.
+Duration Monitor::time_of(std::uint32_t batches, const WorkerView& out) {
+  return from_seconds(batches * (out.batch_s + out.wait_s()));
+}
+
+Duration Monitor::transient_window(const WorkerView& out) const {
+  return std::max(config_.transient_window, time_of(config_.min_batches, out));
+}
+
+Duration Monitor::persistent_window(const WorkerView& out) const {
+  return std::max(config_.persistent_window, time_of(kFigures * config_.min_batches, out));
 }
 
 WorkerView Monitor::measure(Worker& worker, double scatter, MonoTime now) const {
@@ -269,9 +243,11 @@ WorkerView Monitor::measure(Worker& worker, double scatter, MonoTime now) const 
   out.max_micro_batch = worker.info.device.max_micro_batch;
   out.samples_total = worker.samples_total;
   const auto [sums, from] =
-      worker.recent.at_least(enough_batches(scatter), config_.transient_window, now);
+      newest_of(worker, worker.recent, enough_batches(scatter), config_.transient_window, now);
   worker.figures_from = from;
-  const BatchSums lasting = worker.lasting.sum(config_.persistent_window, now);
+  const BatchSums lasting = newest_of(worker, worker.lasting, kFigures * config_.min_batches,
+                                      config_.persistent_window, now)
+                                .sums;
   out.speed_persistent = speed_of(lasting);
   out.speed_transient = speed_of(sums);
   out.batches = sums.batches;
@@ -327,7 +303,7 @@ void Monitor::judge(Worker& worker, WorkerView& out, const Peers& peers, MonoTim
 // is as fast as the others on its host is slow because the host is.
 bool Monitor::may_be_chance(const Worker& worker, const WorkerView& out, const Peers& peers,
                             MonoTime now) const {
-  if (now - *worker.slow_since >= config_.persistent_window) return false;
+  if (now - *worker.slow_since >= persistent_window(out)) return false;
   const std::vector<double>& here = peers.by_host.at(worker.info.host);
   const double severity = median_without(here, out.speed_transient) / out.speed_transient;
   if (severity < config_.release_ratio) return false;
@@ -336,10 +312,10 @@ bool Monitor::may_be_chance(const Worker& worker, const WorkerView& out, const P
                            worker.looks.signs(worker.figures_from, now), peers.signs);
 }
 
-void Monitor::say_since(const Worker& worker, MonoTime since, Verdict& verdict,
-                        MonoTime now) const {
-  const bool lasts = now - since >= config_.persistent_window;
-  const bool always = !worker.kept_up && since <= *worker.first + 2 * config_.transient_window;
+void Monitor::say_since(const Worker& worker, MonoTime since, WorkerView& out, MonoTime now) const {
+  Verdict& verdict = out.verdict;
+  const bool lasts = now - since >= persistent_window(out);
+  const bool always = !worker.kept_up && since <= *worker.first + 2 * transient_window(out);
   verdict.kind = !lasts   ? VerdictKind::kTransient
                  : always ? VerdictKind::kDeterministic
                           : VerdictKind::kPersistent;
@@ -356,7 +332,7 @@ void Monitor::name_all(std::vector<WorkerView>& views, Peers& peers, MonoTime no
     if (!worker.slow_since || !view.measured || peers.speeds.size() < 2) continue;
     worker.named = worker.named || !may_be_chance(worker, view, peers, now);
     if (!worker.named) continue;
-    say_since(worker, *worker.slow_since, view.verdict, now);
+    say_since(worker, *worker.slow_since, view, now);
     Explained found = explain(worker, view, peers, now);
     view.verdict.cause = found.cause;
     view.verdict.seen = std::move(found.seen);
@@ -379,7 +355,7 @@ Explained Monitor::explain(const Worker& worker, const WorkerView& out, const Pe
 // Slow from the beginning, and not slower than those that have the same device.
 bool Monitor::device_is_slower(const Worker& worker, const WorkerView& out,
                                const Peers& peers) const {
-  if (worker.kept_up || *worker.slow_since > *worker.first + 2 * config_.transient_window) {
+  if (worker.kept_up || *worker.slow_since > *worker.first + 2 * transient_window(out)) {
     return false;
   }
   const auto alike = peers.by_class.find(worker.info.device.name);
@@ -447,7 +423,7 @@ void Monitor::judge_links(std::vector<WorkerView>& views, MonoTime now) {
                                   ? fmt::format("between it and {}, there and back,",
                                                 all[*link->with].worker->info.member.worker)
                                   : "to a neighbour and back on both its links";
-    say_since(*worker, *worker->link_slow_since, out->verdict, now);
+    say_since(*worker, *worker->link_slow_since, *out, now);
     out->verdict.severity = severity;
     out->verdict.cause = Cause::kNetwork;
     out->verdict.seen = fmt::format("a message {} takes {:.3g} ms, {:.3g} ms among others", where,

@@ -2,7 +2,8 @@
 // I/O; the same observations at the same times give the same view.
 //
 // For each worker it keeps
-//   - the transient window (short) and the persistent one (long);
+//   - the transient window (short) and the persistent one (long), and its last reports, from which
+//     the figures come where steps are too long for these windows;
 //   - how much its batches scatter, from the differences of successive reports
 //     (their median, so that one jump or pause does not pass for noise);
 //   - since when it deviates from its peers;
@@ -21,7 +22,6 @@
 // a message takes to the next rank and back (slow_links.h). cause.h says why a worker is slow.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -33,6 +33,8 @@
 #include "core/wire/agent_messages.h"
 #include "core/wire/membership_messages.h"
 #include "ctl/control/curve_book.h"
+#include "ctl/monitor/batch_line.h"
+#include "ctl/monitor/last_reports.h"
 #include "ctl/monitor/looks.h"
 #include "ctl/monitor/view.h"
 #include "ctl/monitor/window.h"
@@ -48,7 +50,8 @@ struct MonitorConfig {
   // Fewer batches than this say nothing.
   std::uint32_t min_batches = 4;
   // Where steps are long or noisy, the transient window is stretched until the
-  // relative standard error of the speed is this, up to eight times.
+  // relative standard error of the speed is this, up to eight times; further only as min_batches
+  // needs.
   double precision = 0.015;
   // Members share their steps, so a worker may compute more or less than its part of a step.
   bool share_steps = false;
@@ -95,34 +98,13 @@ class Monitor {
   [[nodiscard]] const MonitorConfig& config() const { return config_; }
 
  private:
-  // Successive reports' differences in time per sample, relative and scaled to
-  // one batch: their median square gives the scatter.
-  class Scatter {
-   public:
-    void add(double seconds_per_sample, double batches);
-    [[nodiscard]] std::optional<double> per_batch() const;  // relative standard deviation
-
-   private:
-    std::array<double, 24> squares_{};
-    std::size_t count_ = 0;
-    double last_ = 0;
-    double last_batches_ = 0;
-  };
-  // Fading sums for the line of batch time over batch size.
-  struct Line {
-    double weight = 0, x = 0, y = 0, xx = 0, xy = 0, yy = 0;
-    double reports = 0;
-    void add(double samples, double seconds, double batches);
-    // Nothing where the slope is not known to a seventh, with batches that
-    // scatter by `scatter`, or where they lie so far from the line that it mixes two speeds.
-    [[nodiscard]] std::optional<BatchTimeFit> fit(double scatter) const;
-  };
   struct Worker {
     MemberInfo info;
     SlidingWindow recent;
     SlidingWindow lasting;
+    LastReports last;  // for both, where steps are longer than they are for
     Scatter scatter{};
-    Line line{};
+    BatchLine line{};
     CurveBook book{};
     Looks looks;
     std::uint32_t micro_batch = 0;  // of the plan in force
@@ -156,10 +138,17 @@ class Monitor {
   void forget_before_change(Worker& worker, double scatter, MonoTime now) const;
   [[nodiscard]] bool changed_within(const Worker& worker, Duration newest, double scatter,
                                     MonoTime now) const;
+  [[nodiscard]] SlidingWindow::Stretch newest_of(const Worker& worker, const SlidingWindow& window,
+                                                 std::uint64_t batches, Duration length,
+                                                 MonoTime now) const;
+  [[nodiscard]] static Duration time_of(std::uint32_t batches, const WorkerView& out);
+  // The windows, made longer where a worker's steps are long.
+  [[nodiscard]] Duration transient_window(const WorkerView& out) const;
+  [[nodiscard]] Duration persistent_window(const WorkerView& out) const;
   [[nodiscard]] WorkerView measure(Worker& worker, double scatter, MonoTime now) const;
   [[nodiscard]] double slowness(const WorkerView& out, double shared_wait_s) const;
   void judge(Worker& worker, WorkerView& out, const Peers& peers, MonoTime now) const;
-  void say_since(const Worker& worker, MonoTime since, Verdict& verdict, MonoTime now) const;
+  void say_since(const Worker& worker, MonoTime since, WorkerView& out, MonoTime now) const;
   void name_all(std::vector<WorkerView>& views, Peers& peers, MonoTime now);
   [[nodiscard]] Explained explain(const Worker& worker, const WorkerView& out, const Peers& peers,
                                   MonoTime now) const;

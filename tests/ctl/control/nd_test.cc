@@ -151,6 +151,17 @@ TEST(Nd, AVerySlowWorkersPartIsNotRoundedUp) {
   }
 }
 
+TEST(Nd, StepsThatAreLongerThanTheWindowsAreBalancedToo) {
+  auto options = options_of(10);
+  options.noise = 0.02;
+  VirtualCluster cluster(options);
+  for (auto& worker : cluster.workers) worker.per_sample_s = 60.0 / 256;
+  cluster.workers[3].slowdown = 3;
+  cluster.run_for(3600);
+  EXPECT_LE(cluster.actions.size(), 3u);
+  EXPECT_NEAR(cluster.share(3), 102, 12);
+}
+
 TEST(Nd, BatchesThatMayNotChangeAreLeftAlone) {
   auto options = options_of(1);
   options.adjust = Adjust::kNone;

@@ -63,6 +63,90 @@ class MonitorTest : public ::testing::Test {
   std::vector<WorkerView> seen_;
 };
 
+// Steps longer than the windows, which are looked at each second.
+class LongStepsTest : public MonitorTest {
+ protected:
+  // w0 computes for so long, the others for `others_s`; all wait for the slowest.
+  void step(int w0_s, int others_s) {
+    const int longest = std::max(w0_s, others_s);
+    for (int s = 0; s < longest; ++s) look();
+    const auto ms = [](int of_s) { return 1000.0 * of_s; };
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      const int own_s = i == 0 ? w0_s : others_s;
+      report(i, 1, {0, ms(own_s), ms(longest - own_s)});
+    }
+  }
+  void look() {
+    now_ += seconds(1);
+    seen_ = monitor_.view(now_);
+    ++looks_;
+    measured_ += seen_[0].measured && seen_[1].measured && seen_[0].speed_persistent > 0 ? 1 : 0;
+    worst_ =
+        std::max(worst_, seen_[0].verdict.kind == VerdictKind::kLeader ? VerdictKind::kNone
+                                                                       : seen_[0].verdict.kind);
+  }
+  void forget_looks() {
+    looks_ = measured_ = 0;
+    worst_ = VerdictKind::kNone;
+  }
+
+  int looks_ = 0;
+  int measured_ = 0;  // looks at which there were figures
+  VerdictKind worst_ = VerdictKind::kNone;
+};
+
+TEST_F(LongStepsTest, AreMeasuredFromTheFourthOnAllTheTime) {
+  for (const int step_s : {6, 8, 9, 10, 11, 60}) {
+    set_members(100 + static_cast<std::uint32_t>(step_s));  // w0 is new, the others as they are
+    monitor_.plan_changed(now_);
+    forget_looks();
+    const std::uint32_t attempt = 100 + static_cast<std::uint32_t>(step_s);
+    for (int i = 0; i < 12; ++i) {
+      for (int s = 0; s < step_s; ++s) look();
+      for (std::uint32_t o = 0; o < 4; ++o)
+        report(o, 1, {0, 1000.0 * step_s}, o == 0 ? attempt : 1);
+    }
+    EXPECT_EQ(measured_, looks_ - 4 * step_s) << "steps of " << step_s << " s";
+    EXPECT_NEAR(seen_[0].speed_persistent, 100.0 / step_s, 0.01);
+  }
+}
+
+TEST_F(LongStepsTest, AStragglerIsNamed) {
+  for (int i = 0; i < 5; ++i) step(60, 30);
+  look();
+  EXPECT_EQ(seen_[0].verdict.kind, VerdictKind::kTransient);
+  EXPECT_NEAR(seen_[0].verdict.severity, 2, 0.01);
+  EXPECT_EQ(seen_[1].verdict.kind, VerdictKind::kNone);
+  for (int i = 0; i < 9; ++i) step(60, 30);
+  look();
+  EXPECT_EQ(seen_[0].verdict.kind, VerdictKind::kDeterministic);
+}
+
+TEST_F(LongStepsTest, OneThatBecomesAStragglerIsPersistentOnceTwoSetsOfFiguresShowIt) {
+  for (int i = 0; i < 10; ++i) step(30, 30);
+  for (int i = 0; i < 6; ++i) step(60, 30);
+  EXPECT_EQ(worst_, VerdictKind::kTransient);
+  for (int i = 0; i < 6; ++i) step(60, 30);
+  EXPECT_EQ(worst_, VerdictKind::kPersistent);
+}
+
+TEST_F(LongStepsTest, OneBatchThatTookLongIsNoPersistentStraggler) {
+  for (int i = 0; i < 10; ++i) step(30, 30);
+  step(120, 30);
+  for (int i = 0; i < 10; ++i) step(30, 30);
+  EXPECT_EQ(worst_, VerdictKind::kTransient);
+  EXPECT_EQ(seen_[0].verdict.kind, VerdictKind::kNone);
+}
+
+TEST_F(LongStepsTest, WhatWasBeforeAPauseSaysNothing) {
+  for (int i = 0; i < 10; ++i) step(30, 30);
+  for (int s = 0; s < 600; ++s) look();
+  EXPECT_FALSE(seen_[0].measured);
+  step(30, 30);
+  look();
+  EXPECT_FALSE(seen_[0].measured) << "one batch since then";
+}
+
 // The worker is slow with a small part, and as fast as before from the moment at which it gets a
 // larger part, so that no window shows the change.
 TEST_F(MonitorTest, ALineThroughTwoSpeedsIsDropped) {

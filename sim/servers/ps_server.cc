@@ -78,6 +78,10 @@ void PsServer::perform(const process::AnswerCutOrder& effect) {
   say(ctl::job::WorkerBody(effect.saved), effect.generation);
 }
 
+void PsServer::perform(const process::RefuseGroupOrder& effect) {
+  world_.violate("a server can serve what it is told", effect.refused.reason + "; " + doing());
+}
+
 // --------------------------------------------------------------- what is heard
 
 void PsServer::receive(Told message) {
@@ -102,9 +106,6 @@ void PsServer::hear(const Told& message) {
 }
 
 void PsServer::perform(const process::GiveUpProcess& effect) {
-  if (effect.error.kind == ErrorKind::kUsage) {
-    world_.violate("a server can serve what it is told", effect.error.message + "; " + doing());
-  }
   world_.say("{}.{} gives up: {}", member_.worker, member_.attempt, effect.error.message);
   exit(1);
 }

@@ -43,6 +43,7 @@ class PsServer final : public Program {
   void perform(const ps::process::OrderGroup& effect);
   void perform(const ps::process::OrderSlices& effect);
   void perform(const ps::process::AnswerGroupOrder& effect);
+  void perform(const ps::process::RefuseGroupOrder& effect);
   void perform(const ps::process::AnswerCutOrder& effect);
   void perform(const ps::process::SayReport& effect);
   void perform(const ps::process::SayStats&) {}  // nobody reads them here

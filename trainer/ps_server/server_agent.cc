@@ -127,6 +127,11 @@ void ServerAgent::perform(const process::AnswerGroupOrder& effect) {
   say(effect.serving, effect.generation);
 }
 
+void ServerAgent::perform(const process::RefuseGroupOrder& effect) {
+  log_warn("{}", effect.refused.reason);
+  say(effect.refused, effect.generation);
+}
+
 void ServerAgent::perform(const process::AnswerCutOrder& effect) {
   say(effect.saved, effect.generation);
 }

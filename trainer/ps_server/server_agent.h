@@ -63,6 +63,7 @@ class ServerAgent {
   void perform(const process::OrderGroup& effect);
   void perform(const process::OrderSlices& effect);
   void perform(const process::AnswerGroupOrder& effect);
+  void perform(const process::RefuseGroupOrder& effect);
   void perform(const process::AnswerCutOrder& effect);
   void perform(process::SayReport& effect);
   void perform(const process::SayStats& effect);

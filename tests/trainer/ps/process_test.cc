@@ -33,6 +33,7 @@ std::string show(const process::Effect& effect) {
           [](const process::AnswerGroupOrder& e) {
             return fmt::format("serves #{} of g{}", e.serving.number, e.generation);
           },
+          [](const process::RefuseGroupOrder& e) { return "refuse: " + e.refused.reason; },
           [](const process::AnswerCutOrder& e) { return fmt::format("wrote {}", e.saved.number); },
           [](const process::SayReport& e) {
             const wire::Report& r = e.report;
@@ -141,13 +142,15 @@ TEST_F(ServerProcessTest, AGroupThatCannotBeginEndsTheProcessWithTheReason) {
   EXPECT_THAT(step(process::GroupOrderHeard{Generation{2}, order(1, true)}), IsEmpty());
 }
 
-TEST_F(ServerProcessTest, AnOrderThatPutsItAtAnotherPlaceEndsTheProcessWithTheReason) {
+TEST_F(ServerProcessTest, AnOrderThatPutsItAtAnotherPlaceIsRefusedAndThePresentGroupStays) {
   greet();
+  step(process::GroupOrderHeard{Generation{1}, order(1)});
   wire::PsServe elsewhere = order(1);
   elsewhere.index = 1;
   EXPECT_THAT(
       step(process::GroupOrderHeard{Generation{2}, elsewhere}),
-      ElementsAre(HasSubstr("give up: s0 is at /run/s0, which is not end point 1 of the 2")));
+      ElementsAre(HasSubstr("refuse: s0 is at /run/s0, which is not end point 1 of the 2")));
+  EXPECT_THAT(step(process::GroupOrderHeard{Generation{1}, order(2)}), ElementsAre("order #2"));
 }
 
 TEST_F(ServerProcessTest, ACheckpointThatIsOrderedTwiceIsWrittenOnce) {

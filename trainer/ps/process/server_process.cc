@@ -118,13 +118,17 @@ void ServerProcess::on(const process::PulsePassed& input, MonoTime, process::Eff
 
 // ----------------------------------------------------------------------- its group
 
-// From: no group, an earlier one. To: the group; ended, if it cannot be served.
+// From: no group, an earlier one. To: the group; the same, if it makes no sense here.
 void ServerProcess::on(const process::GroupOrderHeard& input, MonoTime, process::Effects& out) {
   const bool welcome = !endpoint_.empty();
   if (input.generation < generation_ || input.generation == Generation{} || !welcome) return;
   if (input.generation > generation_) {
     auto start = start_of(input.serve, input.generation);
-    if (!start) return give_up(start.error(), out);
+    if (!start) {
+      out.emplace_back(process::RefuseGroupOrder{
+          input.generation, {wire::RefusalCode::kInvalid, start.error().message}});
+      return;
+    }
     // The previous group is over.
     generation_ = input.generation;
     order_ = {};

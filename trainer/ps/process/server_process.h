@@ -121,6 +121,10 @@ struct AnswerGroupOrder {
   Generation generation;
   wire::PsServing serving;
 };
+struct RefuseGroupOrder {
+  Generation generation;
+  wire::Refused refused;
+};
 struct AnswerCutOrder {
   Generation generation;
   wire::PsSaved saved;
@@ -140,9 +144,9 @@ struct EndProcess {
 struct GiveUpProcess {
   Error error;
 };
-using Effect =
-    std::variant<SayHello, TellOperator, SayJoin, OpenEndPoint, BeginGroup, OrderGroup, OrderSlices,
-                 AnswerGroupOrder, AnswerCutOrder, SayReport, SayStats, EndProcess, GiveUpProcess>;
+using Effect = std::variant<SayHello, TellOperator, SayJoin, OpenEndPoint, BeginGroup, OrderGroup,
+                            OrderSlices, AnswerGroupOrder, RefuseGroupOrder, AnswerCutOrder,
+                            SayReport, SayStats, EndProcess, GiveUpProcess>;
 using Effects = std::vector<Effect>;
 
 }  // namespace process

@@ -9,8 +9,8 @@
 namespace antdt::ctl {
 namespace {
 
-// Time between two steps counts as training unless they are further apart than this, or than the
-// longest step that the job allows.
+// Time between two steps counts as training unless they are further apart than this or, if no
+// process failed between them, than the longest step that the job allows.
 constexpr Duration kStepGap = std::chrono::seconds(30);
 // The end of a peer is noticed within this time.
 constexpr double kVictimSeconds = 5;
@@ -79,7 +79,8 @@ bool Incidents::progress(MonoTime now) {
 void Incidents::run_well(MonoTime now) { count_training(now); }
 
 void Incidents::count_training(MonoTime now) {
-  if (last_progress_ && now - *last_progress_ < step_gap_) {
+  const Duration longest = std::exchange(failed_since_, false) ? kStepGap : step_gap_;
+  if (last_progress_ && now - *last_progress_ < longest) {
     image_.trained_s += to_seconds(now - *last_progress_);
   }
   last_progress_ = now;
@@ -87,7 +88,7 @@ void Incidents::count_training(MonoTime now) {
 
 void Incidents::record(const WorkerProcess& worker, const std::string& host_name, FailureClass cls,
                        double now_s) {
-  last_progress_.reset();  // until the next step training is made up for
+  failed_since_ = true;
   std::string cause =
       fmt::format("{} on {} {}", worker.place.worker, host_name, how_ended(worker, cls));
   image_.failures.push_back(

@@ -80,7 +80,8 @@ class Incidents {
   Image image_;  // image() fills in the budgets
   Budgets budgets_;
   Duration step_gap_;
-  std::optional<MonoTime> last_progress_;  // since the last failure
+  std::optional<MonoTime> last_progress_;
+  bool failed_since_ = false;
 };
 
 }  // namespace antdt::ctl

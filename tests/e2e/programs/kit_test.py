@@ -205,7 +205,7 @@ class Told(KitTest):
         said = self.refused('model = "count"')
         self.assertIn("trainer.model 'count' is not known: this program has counts, deepfm", said)
         said = self.refused('model = "counts"\nschedule = "cosine"')
-        self.assertIn("trainer.schedule 'cosine' is not known: this program has none", said)
+        self.assertIn("trainer.schedule 'cosine' is not known: this program has lost", said)
         said = self.refused('model = "counts"\nreader = "x"')
         self.assertIn("trainer.reader 'x' is not known: this program has broken, one-more", said)
 

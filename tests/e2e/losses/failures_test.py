@@ -88,7 +88,7 @@ class Failures(tally.TallyTest):
         summary = json.loads((run_dir / "summary.json").read_text())
         self.assertEqual(summary["exit"]["class"], "signal")
         self.assertIn("w2", summary["exit"]["first_cause"])
-        self.assertIn("bears 1 failures of class \"signal\"", summary["exit"]["first_cause"])
+        self.assertIn("This exceeds failure.budgets.signal = 1;", summary["exit"]["first_cause"])
         self.assertIn("was killed by signal 9", (out + err)[-600:])
         self.assert_nothing_left()
 

@@ -95,10 +95,11 @@ Result<GoesOnFrom> newest_of_all(const ResumeOptions& options, const std::string
   const jobd::CheckpointStore store(run_dir, config.checkpoint.keep);
   auto newest = store.newest();
   if (!newest) {
-    return fail(newest.error().kind,
-                "{}. So it is not known whether the run has a checkpoint: mend that, and resume it "
-                "again",
-                newest.error().message);
+    return fail(
+        newest.error().kind,
+        "{}: whether the run has a checkpoint is unknown, and nothing was started. Make the "
+        "directory readable and resume",
+        newest.error().message);
   }
   GoesOnFrom found{std::move(*newest), {}};
   for (const auto* sentences : {&found.newest.problems, &found.newest.unreadable}) {

@@ -207,7 +207,7 @@ class Told(KitTest):
         said = self.refused('model = "counts"\nschedule = "cosine"')
         self.assertIn("trainer.schedule 'cosine' is not known: this program has lost", said)
         said = self.refused('model = "counts"\nreader = "x"')
-        self.assertIn("trainer.reader 'x' is not known: this program has broken, one-more", said)
+        self.assertIn("trainer.reader 'x' is not known: this program has broken, nameless, one-more", said)
 
     def test_options_that_nothing_reads_or_that_have_another_type_are_reported(self):
         said = self.refused('model = "wrong"', 'how = "well"\nhwo = 3')

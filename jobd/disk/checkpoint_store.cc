@@ -213,9 +213,10 @@ void CheckpointStore::prune(const std::string& stored) const {
                     (whole ? names.error() : whole.error()).message);
   }
   if (whole->size() < keep_) return;
-  const std::string& oldest = (*whole)[whole->size() - keep_];
-  for (auto it = names->begin(); it != std::ranges::find(*names, oldest); ++it) {
-    const std::string& name = *it;
+  // By order: if the oldest one vanished meanwhile, nothing younger goes.
+  const auto oldest = ctl::copies::order_of((*whole)[whole->size() - keep_]);
+  for (const std::string& name : *names) {
+    if (ctl::copies::order_of(name) >= oldest) break;
     std::error_code error;
     fs::remove_all(fs::path(directory_) / name, error);
     if (error) log_warn("old checkpoint {} could not be removed: {}", name, error.message());

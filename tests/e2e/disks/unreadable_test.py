@@ -195,7 +195,7 @@ exec unshare -rm sh -c 'mount --bind {self.view} "$(readlink {self.target})" &&
         refused = self.antdt("run", "--resume", run_dir)
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn("checkpoints cannot be listed", refused.stderr)
-        self.assertIn("nothing was started. Make it readable and resume", refused.stderr)
+        self.assertIn("nothing was started. Make the directory readable and resume", refused.stderr)
         exchange(folder, away)
         done, summary = self.resume(run_dir)
         self.assertIn("training goes on from", done.stdout)

@@ -75,7 +75,7 @@ class TallyTest(EndToEnd):
         return self.await_status(run_dir, lambda s: True, 60, "an answer of the job daemon")
 
     def await_training(self, run_dir, samples=1, seconds=60):
-        """The status once `samples` are trained in all, with every worker in the group."""
+        """The status once `samples` are trained in all, by whoever is in the group."""
         return self.await_status(
             run_dir, lambda s: s["state"] == "training" and s["samples_done"] >= samples, seconds,
             f"{samples} samples trained")

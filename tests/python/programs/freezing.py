@@ -1,5 +1,6 @@
 """Freezes the first layer before the epochs 0 and 2, trains it in epoch 1, and notes after each step
-which model it has (freezing_test.py). Usage: freezing.py FOLDER RECORDS DELAY"""
+which model it has (freezing_test.py). While a member is missing its steps take long, so that the missing
+one joins before the job is done. Usage: freezing.py FOLDER RECORDS DELAY MEMBERS"""
 import hashlib
 import json
 import os
@@ -10,7 +11,7 @@ import torch
 
 import antdt.torch as adt
 
-folder, records, delay = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+folder, records, delay, members = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
 
 
 def digest_of(module):
@@ -41,7 +42,7 @@ for epoch in job.epochs():
         for mb in step:
             with step.micro(mb):
                 step.backward(((net(mb.x) - mb.y) ** 2).sum(), weight=mb.weight)
-            time.sleep(delay)
+            time.sleep(delay if job.size == members else 3)
         at = job.step
         if step.apply(opt):
             note = {"epoch": job.epoch, "step": at, "layer": digest_of(net[0]), "model": digest_of(net)}

@@ -41,6 +41,9 @@ CheckpointDesk::CheckpointDesk(Shell& shell, const Clock& clock)
                               },
                               [&shell] {
                                 if (!shell.ended) shell.feed(ctl::job::CheckpointFilesMoved{});
+                              },
+                              [&shell](const std::string& host, const std::string& trouble) {
+                                if (!shell.ended) shell.hosts.on_run_directory(host, trouble);
                               }})) {}
 
 void CheckpointDesk::list() {

@@ -16,10 +16,6 @@ namespace {
 constexpr std::string_view kLocal = "local";
 constexpr std::size_t kMostOfADrain = 800;  // of what an agent says about a drain or a device
 
-std::string by_whom(const std::optional<wire::Drain>& drain) {
-  return drain ? valid_utf8(wire::to_text(*drain), kMostOfADrain) : "";
-}
-
 }  // namespace
 
 Status HostDesk::dial_agents(transport::Context& context) {
@@ -61,7 +57,7 @@ ctl::HostState HostDesk::state_of(const std::string& endpoint,
   ctl::HostState host;
   host.host = endpoint;
   host.name = welcome.host;
-  host.drained = by_whom(welcome.drain);
+  host.drained = why_drained(endpoint, welcome);
   host.room = room_on(launcher::resources_of(endpoint, welcome), config.roles,
                       static_cast<std::uint32_t>(welcome.running.size()), servers);
   const auto& hosts = config.cluster.hosts;
@@ -94,11 +90,29 @@ void HostDesk::place_if_due() {
   if (life.state() == ctl::JobState::kStarting) place_workers();
 }
 
+std::string HostDesk::why_drained(const std::string& endpoint,
+                                  const wire::AgentWelcome& welcome) const {
+  if (welcome.drain) return valid_utf8(wire::to_text(*welcome.drain), kMostOfADrain);
+  const auto found = not_ours_.find(endpoint);
+  return found == not_ours_.end() ? "" : found->second;
+}
+
+void HostDesk::on_run_directory(const std::string& endpoint, const std::string& trouble) {
+  if (trouble.empty()) {
+    if (not_ours_.erase(endpoint) == 0) return;
+  } else {
+    not_ours_[endpoint] = "because " + valid_utf8(trouble, kMostOfADrain);
+  }
+  const auto host = hosts_.find(endpoint);
+  if (host == hosts_.end()) return;
+  shell_.feed(ctl::lifecycle::HostDrained{endpoint, why_drained(endpoint, host->second)});
+}
+
 void HostDesk::on_drain(const std::string& endpoint, const wire::HostDrain& drain) {
   const auto host = hosts_.find(endpoint);
   if (host == hosts_.end()) return;  // its welcome says the same
   host->second.drain = drain.drain;
-  shell_.feed(ctl::lifecycle::HostDrained{endpoint, by_whom(drain.drain)});
+  shell_.feed(ctl::lifecycle::HostDrained{endpoint, why_drained(endpoint, host->second)});
 }
 
 void HostDesk::on_devices(const std::string& endpoint, const wire::HostDevices& devices) {
@@ -154,8 +168,8 @@ void HostDesk::place_workers() {
   std::string drained;
   for (const std::string& endpoint : endpoints) {
     const wire::AgentWelcome& w = hosts_.at(endpoint);
-    if (w.drain) {
-      drained += fmt::format("; {} is drained {}", w.host, by_whom(w.drain));
+    if (const std::string why = why_drained(endpoint, w); !why.empty()) {
+      drained += fmt::format("; {} is drained {}", w.host, why);
       continue;
     }
     hosts.push_back(launcher::resources_of(endpoint, w));

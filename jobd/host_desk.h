@@ -25,6 +25,9 @@ class HostDesk {
   [[nodiscard]] Status dial_agents(transport::Context& context);
   void on_welcome(const std::string& endpoint, wire::AgentWelcome welcome);
   void on_drain(const std::string& endpoint, const wire::HostDrain& drain);
+  // `trouble`: the run directory there is another job's, so nothing of this one may run there; "":
+  // it is this job's.
+  void on_run_directory(const std::string& endpoint, const std::string& trouble);
   void on_devices(const std::string& endpoint, const wire::HostDevices& devices);
   void on_device_trouble(const std::string& endpoint, const wire::DeviceTrouble& trouble);
   // What agents told last of their hosts' devices.
@@ -44,12 +47,16 @@ class HostDesk {
  private:
   [[nodiscard]] ctl::HostState state_of(const std::string& endpoint,
                                         const wire::AgentWelcome& welcome) const;
+  // Why nothing is started there; "": it may be.
+  [[nodiscard]] std::string why_drained(const std::string& endpoint,
+                                        const wire::AgentWelcome& welcome) const;
   void place_if_due();
   void place_workers();
   void tell_trouble(const wire::HostDevices& before, const wire::HostDevices& now);
 
   Shell& shell_;
   std::map<std::string, wire::AgentWelcome> hosts_;  // by endpoint
+  std::map<std::string, std::string> not_ours_;      // the run directory there: why, by endpoint
   ctl::ProcessRequests requests_;
   std::map<WorkerId, std::vector<wire::EnvVar>> extra_env_;
   std::vector<ctl::PlacedWorker> waiting_for_port_;

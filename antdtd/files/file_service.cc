@@ -58,13 +58,14 @@ wire::Packet answer_file_request(Result<RunFiles>& files, const wire::Packet& re
     }
   }
   std::optional<wire::Packet> answer;
-  const auto act = Overloaded{[&](const wire::FileRead& m) { return files->read(m); },
-                              [&](const wire::FileWrite& m) { return files->write(m); },
-                              [&](const wire::FileSum& m) { return files->sum(m); },
-                              [&](const wire::FileCommit& m) { return files->commit(m); },
-                              [&](const wire::FileRemove& m) { return files->remove(m); },
-                              [&](const wire::FileList&) { return files->list(); },
-                              [&](const wire::FileProbe& m) { return files->probe(m); }};
+  const auto act =
+      Overloaded{[&](const wire::FileRead& m) { return files->read(m); },
+                 [&](const wire::FileWrite& m) { return files->write(m); },
+                 [&](const wire::FileSum& m) { return files->sum(m); },
+                 [&](const wire::FileCommit& m) { return files->commit(m); },
+                 [&](const wire::FileRemove& m) { return files->remove(m); },
+                 [&](const wire::FileList&) { return files->list(); },
+                 [&](const wire::FileProbe& m) { return files->probe(m, envelope->job); }};
   const bool known =
       wire::dispatch<wire::FileRead, wire::FileWrite, wire::FileSum, wire::FileCommit,
                      wire::FileRemove, wire::FileList,

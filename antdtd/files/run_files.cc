@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "core/checkpoint/run_owner.h"
 #include "core/ids.h"
 #include "core/os/directory.h"
 #include "core/os/fs.h"
@@ -23,6 +23,7 @@ constexpr std::string_view kLogs = "logs";
 constexpr std::string_view kUnfinished = ".tmp-";
 constexpr std::string_view kProbe = ".probe-";
 constexpr std::string_view kManifest = "MANIFEST.json";
+constexpr const char* kHere = "that host";
 constexpr std::size_t kMostWritten = 64;
 constexpr std::size_t kMostEntries = 100000;
 constexpr std::size_t kLongestIdentity = 255;
@@ -110,18 +111,7 @@ Result<RunFiles> RunFiles::open(const std::string& run_dir) {
 }
 
 Status RunFiles::check_is_of(const std::string& job) const {
-  const std::string path = run_dir_ + "/job.json";
-  if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return {};
-  const auto text = read_file(path);
-  const auto json = nlohmann::json::parse(text.value_or(""), nullptr, /*allow_exceptions=*/false);
-  const std::string owner =
-      json.is_object() ? json.value(nlohmann::json::json_pointer("/job/id"), "") : "";
-  if (owner == job) return {};
-  return fail(
-      ErrorKind::kUsage,
-      "{} on this host is the run directory of another job ({}), whose checkpoints would be "
-      "removed: choose a path that no run has on any host (antdt run --run-dir)",
-      run_dir_, owner.empty() ? "its job.json cannot be read" : owner);
+  return check_run_owner(run_dir_, job, kHere);
 }
 
 Status RunFiles::make() { return make_directories(run_dir_ + "/checkpoints", 0700); }
@@ -162,11 +152,11 @@ Result<OwnedFd> RunFiles::open_file(const std::string& path, int flags, bool mak
   return open_at(directory.get(), parts[2], flags);
 }
 
-Result<wire::FileProbed> RunFiles::probe(const wire::FileProbe& request) {
+Result<wire::FileProbed> RunFiles::probe(const wire::FileProbe& request, const std::string& job) {
   if (!is_file_name(request.name) || !request.name.starts_with(kProbe)) {
     return fail(ErrorKind::kUsage, "'{}' is no name of a probe", request.name);
   }
-  ANTDT_RETURN_IF_ERROR(make());
+  ANTDT_RETURN_IF_ERROR(claim_run_directory(run_dir_, job, kHere));
   ANTDT_TRY(const OwnedFd checkpoints, open_folder(kCheckpoints));
   const std::string path = fmt::format("{}/checkpoints/{}", run_dir_, request.name);
   // The identity is the target of a symbolic link, which is never followed. A link is made whole or

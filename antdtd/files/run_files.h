@@ -23,11 +23,13 @@ class RunFiles {
   // alone; reading makes nothing.
   [[nodiscard]] static Result<RunFiles> open(const std::string& run_dir);
 
-  // kUsage if job.json shows that the directory belongs to another job's run: then nothing may be
-  // written or removed there.
+  // kUsage if the directory belongs to another job's run: then nothing may be written or removed
+  // there (core/checkpoint/run_owner.h).
   [[nodiscard]] Status check_is_of(const std::string& job) const;
 
-  [[nodiscard]] Result<wire::FileProbed> probe(const wire::FileProbe& request);
+  // Takes the directory for `job`; kUsage if it belongs to another one's run.
+  [[nodiscard]] Result<wire::FileProbed> probe(const wire::FileProbe& request,
+                                               const std::string& job);
   [[nodiscard]] Result<wire::FileListed> list() const;
   [[nodiscard]] Result<wire::FileData> read(const wire::FileRead& request) const;
   [[nodiscard]] Status write(const wire::FileWrite& request);

@@ -34,7 +34,8 @@ struct FilesDetach {
 
 // Identifies the directory that this host has as the run directory. `name` is a file in
 // checkpoints/. The first host to be asked makes it with a random identity in it, so hosts with the
-// same answer share the directory.
+// same answer share the directory. It takes the directory for the envelope's job, and is refused
+// (invalid) where that belongs to another job.
 struct FileProbe {
   std::string name;
   ANTDT_MESSAGE("file-probe") { v("name", m.name); }

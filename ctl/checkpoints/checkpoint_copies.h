@@ -33,6 +33,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -59,8 +60,8 @@ struct HostProbed {
 struct TaskDone {
   TaskId task = 0;
 };
-// `gone`: what was asked for is not there, or not what was said, and will not be. `full`: the
-// launching host has no room for it.
+// `gone`: what was asked for is not there, or not what was said, and will not be; of a probe, that
+// the run directory there is another job's. `full`: the launching host has no room for it.
 struct TaskFailed {
   TaskId task = 0;
   std::string error;
@@ -253,7 +254,12 @@ class CheckpointCopies {
   [[nodiscard]] bool is_kept(const std::string& name) const;
   [[nodiscard]] bool is_needed_on(const std::string& host) const;
   template <class T>
-  TaskId begin(const std::string& host, T effect, Effects& out);
+  TaskId begin(const std::string& host, T effect, Effects& out) {
+    effect.task = ++last_task_;
+    tasks_[effect.task] = {host, effect};
+    out.emplace_back(std::move(effect));
+    return last_task_;
+  }
   void push_failed(const PushCopy& push, const std::string& error, Effects& out);
   void push(const std::string& host, const std::string& name, Effects& out);
   void drop_task(TaskId task, Effects& out);

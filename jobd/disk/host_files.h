@@ -3,7 +3,8 @@
 //
 // Every request is answered or fails. If the agent sends nothing for `silence` (or a longer time,
 // if the disk may take long), the error is kUnreachable; if the connection is told to stop, it is
-// kRefused; if the file does not exist, it is kCorrupt.
+// kRefused; if the file does not exist, it is kCorrupt; if the run directory there belongs to
+// another job's run, kUsage.
 #pragma once
 
 #include <atomic>
@@ -101,7 +102,11 @@ Result<T> HostFiles::open_answer(const wire::Packet& packet) const {
   ANTDT_TRY(const wire::Refused refused, wire::decode<wire::Refused>(packet.body));
   const bool gone =
       refused.code == wire::RefusalCode::kMissing || refused.code == wire::RefusalCode::kCorrupt;
-  return fail(gone ? ErrorKind::kCorrupt : ErrorKind::kIo, "{}", refused.reason);
+  const bool wrong = refused.code == wire::RefusalCode::kInvalid;
+  return fail(gone    ? ErrorKind::kCorrupt
+              : wrong ? ErrorKind::kUsage
+                      : ErrorKind::kIo,
+              "{}", refused.reason);
 }
 
 template <class T, class M>

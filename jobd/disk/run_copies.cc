@@ -193,7 +193,7 @@ void RunCopies::begin(copies::TaskId task, const std::string& host, Work work) {
   running.stop = std::make_shared<std::atomic<bool>>(false);
   Thread& thread = idlest(running.thread);
   ++thread.tasks;
-  const auto run = [this, task, work = std::move(work), address = addresses_.at(host),
+  const auto run = [this, task, host, work = std::move(work), address = addresses_.at(host),
                     context = context_, options = options_, stop = running.stop,
                     moved = moved_]() -> DiskThread::Then {
     HostFiles::Watch watch;
@@ -209,13 +209,13 @@ void RunCopies::begin(copies::TaskId task, const std::string& host, Work work) {
     } else {
       outcome.status = tl::unexpected<Error>(files.error());
     }
-    return [this, task, outcome] { done(task, outcome); };
+    return [this, task, host, outcome] { done(task, host, outcome); };
   };
   running_[task] = running;
   thread.disk->run("copying files", run);
 }
 
-void RunCopies::done(copies::TaskId task, const Outcome& outcome) {
+void RunCopies::done(copies::TaskId task, const std::string& host, const Outcome& outcome) {
   const auto running = running_.find(task);
   if (running != running_.end()) {
     --threads_[running->second.thread].tasks;
@@ -223,9 +223,13 @@ void RunCopies::done(copies::TaskId task, const Outcome& outcome) {
   }
   if (!outcome.status) {
     const Error& error = outcome.status.error();
-    return step(copies::TaskFailed{task, error.message, error.kind == ErrorKind::kCorrupt,
-                                   error.kind == ErrorKind::kAborted});
+    const bool others = error.kind == ErrorKind::kUsage;  // the run directory there
+    step(copies::TaskFailed{task, error.message, others || error.kind == ErrorKind::kCorrupt,
+                            error.kind == ErrorKind::kAborted});
+    if (others && handlers_.owned) handlers_.owned(host, error.message);
+    return;
   }
+  if (outcome.probed && handlers_.owned) handlers_.owned(host, "");
   if (outcome.probed) return step(copies::HostProbed{task, outcome.shares, outcome.whole});
   step(copies::TaskDone{task});
 }

@@ -32,6 +32,9 @@ class RunCopies {
   struct Handlers {
     std::function<void(const std::string& kind, const std::string& text)> note;
     std::function<void()> moved;  // called about twice a second while files are copied
+    // Whose the run directory is that a host has: `trouble` says that it is another job's; "": this
+    // one's. Called after each probe; empty: nobody wants to know.
+    std::function<void(const std::string& host, const std::string& trouble)> owned = {};
   };
   using Then = std::function<void(const std::string& error)>;
 
@@ -112,7 +115,7 @@ class RunCopies {
   void perform(const ctl::copies::PublishCopyNote& o);
   using Work = std::function<Outcome(HostFiles&)>;
   void begin(ctl::copies::TaskId task, const std::string& host, Work work);
-  void done(ctl::copies::TaskId task, const Outcome& outcome);
+  void done(ctl::copies::TaskId task, const std::string& host, const Outcome& outcome);
   [[nodiscard]] Thread& idlest(std::size_t& index);
   void tick();
 

@@ -115,7 +115,7 @@ TEST_F(RunFilesTest, NoPathLeadsOutOfTheRunDirectory) {
   for (const char* name : {"..", ".", "", "../logs", "logs", "a/b"}) {
     EXPECT_FALSE(files->remove({name})) << name;
     EXPECT_FALSE(files->commit({".tmp-1", name, {}})) << name;
-    EXPECT_FALSE(files->probe({name})) << name;
+    EXPECT_FALSE(files->probe({name}, "ctr-1")) << name;
   }
   EXPECT_TRUE(fs::exists(dir / "secret"));
   EXPECT_FALSE(fs::exists(dir / "x"));
@@ -130,11 +130,11 @@ TEST_F(RunFilesTest, ChunksAreBounded) {
 TEST_F(RunFilesTest, HostsThatShareTheDirectoryGiveTheSameAnswer) {
   RunFiles same = *RunFiles::open(run);
   RunFiles other = *RunFiles::open(dir / "other");
-  const std::string identity = files->probe({".probe-1"})->identity;
-  EXPECT_EQ(same.probe({".probe-1"})->identity, identity);
-  EXPECT_NE(other.probe({".probe-1"})->identity, identity);
+  const std::string identity = files->probe({".probe-1"}, "ctr-1")->identity;
+  EXPECT_EQ(same.probe({".probe-1"}, "ctr-1")->identity, identity);
+  EXPECT_NE(other.probe({".probe-1"}, "ctr-1")->identity, identity);
   ASSERT_TRUE(files->remove({".probe-1"}));
-  EXPECT_NE(files->probe({".probe-1"})->identity, identity);
+  EXPECT_NE(files->probe({".probe-1"}, "ctr-1")->identity, identity);
 }
 
 TEST_F(RunFilesTest, AReaderCreatesNothing) {
@@ -178,6 +178,20 @@ TEST_F(RunFilesTest, NothingIsWrittenOrRemovedInTheRunDirectoryOfAnotherJob) {
   EXPECT_TRUE(fs::exists(run + "/checkpoints/.tmp-7-w0.1/model.pt"));
   EXPECT_TRUE(wire::open_reply<wire::FileListed>(ask("ctr-1", wire::FileList{})));
   EXPECT_TRUE(files->check_is_of("ctr-2"));
+}
+
+// The launching host removed the run directory, and began another run at the same path.
+TEST_F(RunFilesTest, AnotherJobsCopiesAreNeitherWrittenRemovedNorTaken) {
+  ASSERT_TRUE(files->probe({".probe-1"}, "ctr-1"));
+  EXPECT_TRUE(files->probe({".probe-2"}, "ctr-1")) << "its next job daemon";
+  const auto taken = files->probe({".probe-3"}, "ctr-2");
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(taken.error().message, HasSubstr("is the run directory of another job (ctr-1)"));
+  EXPECT_FALSE(files->check_is_of("ctr-2"));
+  EXPECT_TRUE(files->check_is_of("ctr-1"));
+  fs::remove_all(run + "/checkpoints");
+  EXPECT_TRUE(files->probe({".probe-3"}, "ctr-2")) << "once they are removed";
 }
 
 TEST(FileService, AnswersWhateverComes) {

@@ -212,7 +212,7 @@ class SeparateHosts(TallyTest):
         """The names of the complete checkpoints and of the unfinished ones on the host."""
         directory = host.path(run_dir / "checkpoints")
         names = {p.name for p in directory.iterdir()} if directory.exists() else set()
-        return ({n for n in names if n.startswith("s")}, {n for n in names if n[0] == "."})
+        return ({n for n in names if n.startswith("s")}, {n for n in names if n[0] == "." and n != ".job"})
 
     @staticmethod
     def events(run_dir, kind):

@@ -4,9 +4,8 @@
 
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
-#include "core/os/fs.h"
+#include "core/checkpoint/run_owner.h"
 #include "core/os/net.h"
 #include "core/os/runtime_dir.h"
 #include "core/permutation.h"
@@ -14,8 +13,6 @@
 
 namespace antdt::ps {
 namespace {
-
-using Json = nlohmann::json;
 
 Result<std::string> own_address(const ListenConfig& config) {
   if (!config.interface.empty()) return interface_address(config.interface);
@@ -80,19 +77,9 @@ Result<Listening> listen(transport::Context& context, const client::Environment&
 
 Status check_run_directory(const std::string& run_dir, const std::string& job,
                            const std::string& host) {
-  if (const auto text = read_file(run_dir + "/job.json")) {
-    const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
-    const std::string seen =
-        json.is_object() ? json.value(Json::json_pointer("/job/id"), "") : std::string();
-    if (seen != job) {
-      return fail(ErrorKind::kUsage,
-                  "{} on {} is the run directory of another job ({}), whose checkpoints would be "
-                  "removed: choose a path that no run has on any host (antdt run --run-dir)",
-                  run_dir, host, seen.empty() ? "its job.json cannot be read" : seen);
-    }
-  }
+  const Status made = claim_run_directory(run_dir, job, host);
+  if (!made && made.error().kind == ErrorKind::kUsage) return made;
   const std::string checkpoints = run_dir + "/checkpoints";
-  const Status made = make_directories(checkpoints, 0700);
   if (made && access(checkpoints.c_str(), W_OK | X_OK) == 0) return {};
   return fail(ErrorKind::kUsage,
               "parameter servers on {} write their parts of checkpoints into {}, and cannot: {}. "

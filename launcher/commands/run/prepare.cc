@@ -13,6 +13,7 @@
 #include "jobd/disk/run_journal.h"
 #include "jobd/programs/job_spec.h"
 #include "launcher/commands/run/ask_program.h"
+#include "launcher/commands/run/free_paths.h"
 #include "launcher/commands/run/index_pinned.h"
 #include "launcher/config/cluster.h"
 #include "launcher/config/rules/pin_checks.h"
@@ -136,6 +137,7 @@ Result<Prepared> complete(transport::Context& context, Prepared prepared,
   ANTDT_RETURN_IF_ERROR(check_metrics_address(prepared.config));
   ANTDT_RETURN_IF_ERROR(jobd::RunJournal(prepared.config, "", "").check());
   ANTDT_TRY(prepared.hosts, find_hosts(context, prepared.config));
+  ANTDT_RETURN_IF_ERROR(check_paths_are_free(context, prepared.config, options));
   ANTDT_TRY(prepared.places, launcher::place(prepared.hosts, prepared.config.roles));
   prepared.config.roles.worker.count = static_cast<std::uint32_t>(prepared.places.workers.size());
   ANTDT_RETURN_IF_ERROR(check_replicas_of_domains(prepared));

@@ -115,6 +115,20 @@ TEST_F(CheckpointCopiesTest, WhatAHostFindsInTheSharedDirectoryIsNoSecondCopy) {
   EXPECT_EQ(copies.copies_of(kFirst), 2U);
 }
 
+// Its run directory is another job's, and is not touched.
+TEST_F(CheckpointCopiesTest, APartOnAHostWhoseRunDirectoryIsAnothersIsNotWaitedFor) {
+  EXPECT_THAT(step(HostAppeared{"b"}), ElementsAre("1: probe b"));
+  EXPECT_THAT(written(1, ".tmp-10-g1-w0.1", {"b"}), IsEmpty());
+  EXPECT_THAT(step(TaskFailed{1, "it is another job's", true, false}),
+              ElementsAre("note copy-failed: b: it is another job's",
+                          "gathered 1 [b: it is another job's]"));
+  // It may be removed there meanwhile.
+  now += CheckpointCopies::kFirstPause;
+  EXPECT_THAT(step(TimePassed{}), ElementsAre("2: probe b"));
+  EXPECT_THAT(step(HostProbed{2, false, {}}), IsEmpty());
+  EXPECT_THAT(written(2, ".tmp-11-g1-w0.1", {"b"}), ElementsAre("3: fetch .tmp-11-g1-w0.1 from b"));
+}
+
 TEST_F(CheckpointCopiesTest, FilesOfSeveralServersAreGatheredFromAll) {
   apart("b");
   apart("c");

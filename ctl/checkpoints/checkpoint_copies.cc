@@ -54,6 +54,9 @@ void CheckpointCopies::on(const TaskDone& e, Effects& out) {
   if (const auto* push = std::get_if<PushCopy>(&task.what)) {
     host.whole.insert(push->name);
     host.doubted.erase(push->name);
+    if (const auto doubt = doubted_.find(push->name); doubt != doubted_.end()) {
+      doubt->second.insert(task.host);
+    }
     host.clean = false;
   } else if (const auto* clean = std::get_if<CleanHost>(&task.what); clean && clean->keep) {
     for (auto* const names : {&host.whole, &host.doubted}) {
@@ -96,7 +99,7 @@ void CheckpointCopies::on(const TaskFailed& e, Effects& out) {
     tried.gone = e.gone;
     tried.error = e.error;
   } else if (const auto* push = std::get_if<PushCopy>(&task.what)) {
-    push_failed(*push, e.error, out);
+    push_failed(*push, e, out);
   } else if (std::holds_alternative<ProbeHost>(task.what) && e.gone && gathering_ &&
              std::ranges::find(gathering_->waiting, task.host, &Part::host) !=
                  gathering_->waiting.end()) {
@@ -104,12 +107,20 @@ void CheckpointCopies::on(const TaskFailed& e, Effects& out) {
   }
 }
 
-// A reader on another host may have room.
-void CheckpointCopies::push_failed(const PushCopy& push, const std::string& error, Effects& out) {
+// A reader on another host may have room. What is damaged here would be sent for ever.
+void CheckpointCopies::push_failed(const PushCopy& push, const TaskFailed& e, Effects& out) {
+  if (e.gone && ++hosts_.at(push.host).spoilt[push.name] == kTries) {
+    out.emplace_back(PublishCopyNote{
+        "copy-failed",
+        fmt::format(
+            "checkpoint {} is not copied to {} any more: {} times what arrived there was not "
+            "what its manifest says. Are its files on the launching host damaged?",
+            push.name, push.host, kTries)});
+  }
   for (Need& need : needs_) {
     const bool waits = need.what.host == push.host && need.what.name == push.name;
     if (!waits || ++need.failures < kTries) continue;
-    out.emplace_back(TellReached{need.what.number, fmt::format("{}: {}", push.host, error)});
+    out.emplace_back(TellReached{need.what.number, fmt::format("{}: {}", push.host, e.error)});
   }
   std::erase_if(needs_, [](const Need& need) { return need.failures == kTries; });
 }
@@ -174,13 +185,18 @@ void CheckpointCopies::probe_hosts(Effects& out) {
 void CheckpointCopies::on(const HostProbed& e, Effects&) {
   const auto found = tasks_.find(e.task);
   if (found == tasks_.end()) return;
-  Host& host = hosts_.at(found->second.host);
+  const std::string host_name = found->second.host;
+  Host& host = hosts_.at(host_name);
   tasks_.erase(found);
   host.writing.reset();
   host.asked = true;
   host.place = e.shares ? Place::kShares : Place::kApart;
   // What a host finds in the launching host's directory is the launching host's copy.
-  if (!e.shares) host.whole = {e.whole.begin(), e.whole.end()};
+  for (const std::string& name : e.shares ? std::vector<std::string>{} : e.whole) {
+    const auto doubt = doubted_.find(name);
+    const bool counts = doubt == doubted_.end() || doubt->second.contains(host_name);
+    (counts ? host.whole : host.doubted).insert(name);
+  }
   host.pause = kFirstPause;
   host.trouble.clear();
 }
@@ -293,7 +309,11 @@ std::vector<std::string> CheckpointCopies::order_to_push(const std::string& name
     return wrote != wrote_.end() && wrote->second.contains(host);
   };
   for (const auto& [host, state] : hosts_) {
-    if (state.place == Place::kApart && !state.whole.contains(name)) order.push_back(host);
+    const auto spoilt = state.spoilt.find(name);
+    const bool arrives = spoilt == state.spoilt.end() || spoilt->second < kTries;
+    if (state.place == Place::kApart && !state.whole.contains(name) && arrives) {
+      order.push_back(host);
+    }
   }
   std::ranges::stable_partition(order, has_files);
   return order;
@@ -360,6 +380,7 @@ void CheckpointCopies::on(const CheckpointNeeded& e, Effects& out) {
 
 // They may be fetched back none the less: what arrives is compared with its checksums.
 void CheckpointCopies::on(const CopiesDoubted& e, Effects&) {
+  doubted_[e.name].clear();
   for (auto& [name, host] : hosts_) {
     if (host.whole.erase(e.name) > 0) host.doubted.insert(e.name);
   }

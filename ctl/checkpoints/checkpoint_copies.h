@@ -61,7 +61,8 @@ struct TaskDone {
   TaskId task = 0;
 };
 // `gone`: what was asked for is not there, or not what was said, and will not be; of a probe, that
-// the run directory there is another job's. `full`: the launching host has no room for it.
+// the run directory there is another job's; of a copy, that what arrived is not what was said.
+// `full`: the launching host has no room for it.
 struct TaskFailed {
   TaskId task = 0;
   std::string error;
@@ -193,7 +194,8 @@ class CheckpointCopies {
 
   static constexpr Duration kFirstPause = std::chrono::milliseconds(500);
   static constexpr Duration kLongestPause = std::chrono::seconds(15);
-  // Of fetching a checkpoint back from one host, and of sending one that a reader waits for.
+  // Of fetching a checkpoint back from one host, of sending one that a reader waits for, and of
+  // sending one that arrives otherwise than its manifest says.
   static constexpr std::uint32_t kTries = 3;
 
  private:
@@ -202,6 +204,8 @@ class CheckpointCopies {
     Place place = Place::kProbing;
     std::set<std::string> whole = {};
     std::set<std::string> doubted = {};  // it has said that they are whole; see CopiesDoubted
+    std::map<std::string, std::uint32_t> spoilt =
+        {};                              // how often each arrived, and not as it was said
     std::optional<TaskId> writing = {};  // the task that changes what it has
     MonoTime not_before{};               // a task failed: when it is tried again
     Duration pause = kFirstPause;
@@ -260,7 +264,7 @@ class CheckpointCopies {
     out.emplace_back(std::move(effect));
     return last_task_;
   }
-  void push_failed(const PushCopy& push, const std::string& error, Effects& out);
+  void push_failed(const PushCopy& push, const TaskFailed& e, Effects& out);
   void push(const std::string& host, const std::string& name, Effects& out);
   void drop_task(TaskId task, Effects& out);
   void end_gathering(std::string error, Effects& out);
@@ -274,6 +278,8 @@ class CheckpointCopies {
   std::map<TaskId, Task> tasks_;
   std::optional<Gathering> gathering_;
   std::set<std::string> writers_;  // of what was gathered last
+  // No copy of these counts before it was compared; with the hosts on which it was.
+  std::map<std::string, std::set<std::string>> doubted_;
   std::vector<Need> needs_;
   bool knows_kept_ = false;
   // Whether it is known what training goes on from; while it is being chosen a checkpoint that was

@@ -75,8 +75,8 @@ struct CheckpointStored {
   std::string error;
   Generation generation{};  // in which it was written
 };
-// Files of a checkpoint are being copied between hosts, and some have arrived. Whoever waits for
-// them waits for something that makes progress.
+// Files of a checkpoint are being copied between hosts, and some have arrived, or a host checks
+// those that it has. Whoever waits for them waits for something that makes progress.
 struct CheckpointFilesMoved {};
 // Answers FindCheckpoint. An empty directory means that there is no checkpoint, and training begins
 // again.

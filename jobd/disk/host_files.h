@@ -33,6 +33,8 @@ class HostFiles {
   struct Watch {
     const std::atomic<bool>* stop = nullptr;
     std::function<void(std::uint64_t bytes)> moved = {};
+    // How many requests wait for the other host's disk; null: nobody counts. See ask().
+    std::atomic<std::uint32_t>* at_disk = nullptr;
     Duration silence = std::chrono::seconds(20);
     Duration answers = std::chrono::seconds(20);  // how long to wait for the agent's first message
   };
@@ -48,6 +50,8 @@ class HostFiles {
   HostFiles& operator=(HostFiles&&) = delete;
   ~HostFiles();
 
+  // `patience`: for a request that may keep the other host's disk busy for so long; zero: for
+  // others.
   template <class T, class M>
   [[nodiscard]] Result<T> ask(const M& message, Duration patience = {});
 
@@ -112,8 +116,12 @@ Result<T> HostFiles::open_answer(const wire::Packet& packet) const {
 template <class T, class M>
 Result<T> HostFiles::ask(const M& message, Duration patience) {
   ANTDT_TRY(const std::uint64_t seq, send(message));
-  ANTDT_TRY(const wire::Packet packet, receive(seq, patience));
-  return open_answer<T>(packet);
+  const bool at_disk = patience > Duration::zero() && watch_.at_disk != nullptr;
+  if (at_disk) ++*watch_.at_disk;
+  const auto packet = receive(seq, patience);
+  if (at_disk) --*watch_.at_disk;
+  if (!packet) return tl::unexpected<Error>(packet.error());
+  return open_answer<T>(*packet);
 }
 
 }  // namespace antdt::jobd

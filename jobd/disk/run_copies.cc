@@ -48,7 +48,8 @@ RunCopies::RunCopies(EventLoop& loop, const Clock& clock, Options options, Handl
       handlers_(std::move(handlers)),
       probe_(std::string(kProbe) + new_ulid()),
       machine_(options_.copies),
-      moved_(std::make_shared<std::atomic<std::uint64_t>>(0)) {}
+      moved_(std::make_shared<std::atomic<std::uint64_t>>(0)),
+      at_disk_(std::make_shared<std::atomic<std::uint32_t>>(0)) {}
 
 RunCopies::~RunCopies() {
   if (timer_) loop_.cancel(*timer_);
@@ -171,7 +172,8 @@ void RunCopies::step(const copies::Input& input) {
 void RunCopies::tick() {
   timer_ = loop_.call_after(kCopyTick, [this] { tick(); });
   const std::uint64_t moved = *moved_;
-  if (std::exchange(moved_said_, moved) != moved && handlers_.moved) handlers_.moved();
+  const bool moves = std::exchange(moved_said_, moved) != moved || hosts_at_disk() > 0;
+  if (moves && handlers_.moved) handlers_.moved();
   step(copies::TimePassed{});
 }
 
@@ -194,12 +196,13 @@ void RunCopies::begin(copies::TaskId task, const std::string& host, Work work) {
   Thread& thread = idlest(running.thread);
   ++thread.tasks;
   const auto run = [this, task, host, work = std::move(work), address = addresses_.at(host),
-                    context = context_, options = options_, stop = running.stop,
-                    moved = moved_]() -> DiskThread::Then {
+                    context = context_, options = options_, stop = running.stop, moved = moved_,
+                    at_disk = at_disk_]() -> DiskThread::Then {
     HostFiles::Watch watch;
     watch.stop = stop.get();
     watch.answers = options.answers;
     watch.moved = [&](std::uint64_t bytes) { *moved += bytes; };
+    watch.at_disk = at_disk.get();
     Outcome outcome;
     if (*stop) {
       outcome.status = fail(ErrorKind::kRefused, "it was stopped");

@@ -31,7 +31,7 @@ class RunCopies {
   };
   struct Handlers {
     std::function<void(const std::string& kind, const std::string& text)> note;
-    std::function<void()> moved;  // called about twice a second while files are copied
+    std::function<void()> moved;  // called about twice a second while files are copied, or checked
     // Whose the run directory is that a host has: `trouble` says that it is another job's; "": this
     // one's. Called after each probe; empty: nobody wants to know.
     std::function<void(const std::string& host, const std::string& trouble)> owned = {};
@@ -78,6 +78,9 @@ class RunCopies {
   [[nodiscard]] bool idle() const;
   // How many bytes were copied so far.
   [[nodiscard]] std::uint64_t moved() const { return *moved_; }
+  // How many tasks wait for a host that checks or syncs what it has, within the time that this may
+  // take: no bytes move then.
+  [[nodiscard]] std::uint32_t hosts_at_disk() const { return *at_disk_; }
   // A sentence for each checkpoint that still lacks copies that it could have.
   [[nodiscard]] std::vector<std::string> lacking() const;
   // Removes the probes by which incarnations found out which hosts share the directory. To be
@@ -136,6 +139,7 @@ class RunCopies {
   std::uint64_t last_need_ = 0;
   std::shared_ptr<std::atomic<std::uint64_t>> moved_;
   std::uint64_t moved_said_ = 0;
+  std::shared_ptr<std::atomic<std::uint32_t>> at_disk_;
   std::vector<Thread> threads_;  // started when they are needed
   std::optional<TimerId> timer_;
 };

@@ -481,6 +481,41 @@ TEST_F(CheckpointCopiesTest, ACopyThatItsReaderCouldNotReadIsSentOnceMore) {
   EXPECT_EQ(copies.copies_of(kFirst), 2U);
 }
 
+TEST_F(CheckpointCopiesTest, ADoubtedCopyStaysDoubtedWhenItsHostsLinkBreaks) {
+  apart("a", {kFirst});
+  apart("b");
+  step(CheckpointsListed{{kFirst}});
+  step(CopiesDoubted{kFirst});  // 3: compared with the launching host's
+  EXPECT_THAT(step(HostAppeared{"a"}), ElementsAre("cancel 3", "4: probe a"));
+  EXPECT_THAT(step(HostProbed{4, false, {kFirst}}),
+              ElementsAre(fmt::format("5: push {} to a by .tmp-0-{}", kFirst, kFirst)));
+  EXPECT_THAT(step(CheckpointNeeded{1, "a", kFirst}), IsEmpty()) << "it waits for that";
+  EXPECT_THAT(step(TaskDone{5}), ::testing::Contains("reached 1 []"));
+  // It was compared, and counts from now on.
+  step(HostAppeared{"a"});
+  step(HostProbed{6, false, {kFirst}});
+  EXPECT_EQ(copies.copies_of(kFirst), 2U);
+}
+
+// Its bytes would be sent for ever, and a job that is done would wait for them.
+TEST_F(CheckpointCopiesTest, WhatIsDamagedHereIsNotSentAgainAndAgain) {
+  apart("b");
+  EXPECT_THAT(step(CheckpointsListed{{kFirst}}),
+              ElementsAre(fmt::format("2: push {} to b by .tmp-0-{}", kFirst, kFirst)));
+  for (TaskId sent = 2; sent < 2 + CheckpointCopies::kTries; ++sent) {
+    EXPECT_EQ(copies.idle(), false);
+    const auto said = step(TaskFailed{sent, "another checksum", true, false});
+    const bool last = sent == 1 + CheckpointCopies::kTries;
+    EXPECT_EQ(std::ranges::any_of(
+                  said, [](const auto& s) { return s.find("not copied to b any more") != s.npos; }),
+              last);
+    now += CheckpointCopies::kLongestPause;
+    step(TimePassed{});
+  }
+  EXPECT_TRUE(copies.idle());
+  EXPECT_THAT(copies.lacking(), IsEmpty());
+}
+
 // It is the launching host's own that is bad.
 TEST_F(CheckpointCopiesTest, ADoubtedCopyIsFetchedBackIfItIsTheNewest) {
   apart("a", {kFirst, kSecond});

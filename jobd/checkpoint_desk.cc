@@ -230,17 +230,36 @@ void CheckpointDesk::conclude(bool done, std::function<void(std::vector<std::str
 }
 
 void CheckpointDesk::when_copied(std::function<void()> then) {
-  await_copies(LastCopies(shell_.loop.now(), copies_->moved()), std::move(then));
+  last_copies_.emplace(shell_.loop.now(), sign_of_copies());
+  await_copies(then);
 }
 
-void CheckpointDesk::await_copies(LastCopies last, const std::function<void()>& then) {
-  if (copies_->idle()) return then();
-  if (!last.may_come(shell_.loop.now(), copies_->moved())) {
-    for (const std::string& text : copies_->lacking()) shell_.note("copy-failed", text);
-    return then();
+LastCopies::Sign CheckpointDesk::sign_of_copies() const {
+  return {copies_->moved(), copies_->hosts_at_disk() > 0};
+}
+
+void CheckpointDesk::await_copies(const std::function<void()>& then) {
+  const bool idle = copies_->idle();
+  if (!idle && last_copies_->may_come(shell_.loop.now(), sign_of_copies())) {
+    shell_.loop.call_after(std::chrono::milliseconds(20), [this, then] { await_copies(then); });
+    return;
   }
-  shell_.loop.call_after(std::chrono::milliseconds(20),
-                         [this, last, then] { await_copies(last, then); });
+  last_copies_.reset();
+  if (!idle) {
+    for (const std::string& text : copies_->lacking()) shell_.note("copy-failed", text);
+  }
+  then();
+}
+
+void CheckpointDesk::hurry(Duration grace) {
+  if (last_copies_) last_copies_->hurry(shell_.loop.now() + grace);
+}
+
+std::string CheckpointDesk::copying() const {
+  if (!last_copies_ || copies_->idle()) return "";
+  return fmt::format("the copies of the last checkpoints on other hosts: {:.1f} MB are copied{}",
+                     static_cast<double>(copies_->moved()) / 1e6,
+                     copies_->hosts_at_disk() > 0 ? ", and hosts check and sync them" : "");
 }
 
 }  // namespace antdt::jobd

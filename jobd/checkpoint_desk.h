@@ -52,6 +52,10 @@ class CheckpointDesk {
   // Calls `then` when the last checkpoints have their copies, or when nothing has been copied for
   // so long that they are given up, which is said.
   void when_copied(std::function<void()> then);
+  // They are waited for so long, and no longer.
+  void hurry(Duration grace);
+  // What when_copied() waits for, and how many bytes of it are there; "": for nothing.
+  [[nodiscard]] std::string copying() const;
 
  private:
   // For checkpoints that cannot be read, by the job daemon or by members.
@@ -63,7 +67,8 @@ class CheckpointDesk {
   using StoreOrder = std::shared_ptr<const ctl::job::StoreCheckpoint>;
   void keep(const StoreOrder& order);
   void discard(const StoreOrder& order, const std::string& error);
-  void await_copies(LastCopies last, const std::function<void()>& then);
+  void await_copies(const std::function<void()>& then);
+  [[nodiscard]] LastCopies::Sign sign_of_copies() const;
   void look();
   void read_newest(const RunCopies::Found& elsewhere);
   void say_once(const std::string& kind, const std::string& text);
@@ -84,6 +89,7 @@ class CheckpointDesk {
   HeldOrders orders_;
   bool looking_ = false;  // find() was not answered yet
   Wait wait_;
+  std::optional<LastCopies> last_copies_;  // they are waited for
 };
 
 }  // namespace antdt::jobd

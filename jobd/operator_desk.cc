@@ -80,6 +80,7 @@ wire::StatusReply OperatorDesk::status_for(const wire::StatusRequest& request) c
 }
 
 void OperatorDesk::stop_job(const std::string& reason, Duration grace) {
+  if (shell_.ended) return shell_.checkpoints.hurry(grace);
   shell_.feed(ctl::lifecycle::StopRequested{reason, grace});
 }
 

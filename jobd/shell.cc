@@ -52,6 +52,7 @@ ctl::JobReport Shell::report() const {
   if (own_program) report.solution_trouble = own_program->trouble();
   report.disk_trouble = turns.pause().paused() ? turns.no_room() : disks.trouble();
   hosts.add_devices(report);
+  if (std::string text = checkpoints.copying(); !text.empty()) report.waiting_for = std::move(text);
   return report;
 }
 

@@ -53,6 +53,16 @@ std::string reason_of(const StopOptions& options, const RunningJob& job) {
   return fmt::format("antdt stop, asked by {}{}", operator_name(), because);
 }
 
+// The command, for people, that ends the job without what is waited for.
+std::string stop_now(const RunningJob& job) {
+  return fmt::format("antdt stop {} --grace 0s", named(job));
+}
+
+// The job is over, and its daemon waits for copies on other hosts. It knows for how long.
+bool copies_last(const report::Status& status) {
+  return by_name<JobEnd>(status.state).has_value() && !status.waiting_for.empty();
+}
+
 // Which worker writes how much of a checkpoint; it changes while bytes move.
 std::vector<std::string> written_by(const report::Status& status) {
   std::vector<std::string> all;
@@ -97,10 +107,12 @@ Status await_end(RunningJob& job, std::chrono::milliseconds grace,
       tell_at = now + kTellEvery;
       const auto status = status_of(job);
       auto newest = status ? written_by(*status) : std::vector<std::string>{};
-      if (!newest.empty() && newest != written) {
+      const bool copies = status && copies_last(*status);
+      if (copies) newest.push_back("waiting for " + status->waiting_for);
+      if (copies || (!newest.empty() && newest != written)) {
         deadline = now + grace + kAfterGrace;
-        fmt::print(stderr, "{}; antdt stop {} --grace 0s ends the job without it\n",
-                   fmt::join(newest, "; "), job.run_dir);
+        fmt::print(stderr, "{}; {} ends the job without it\n", fmt::join(newest, "; "),
+                   stop_now(job));
       }
       written = std::move(newest);
     }
@@ -143,7 +155,10 @@ Result<int> stop(const StopOptions& options) {
     return await_gone_from(job, grace.value_or(kGraceOfAnother));
   }
   ANTDT_TRY(const launcher::JobConfig config, launcher::load_effective(job.run_dir));
-  const auto over = [&job]() -> Result<bool> { return state_of(job) != RunState::kRunning; };
+  const auto over = [&job]() -> Result<bool> {
+    ANTDT_TRY(const RunState state, state_of(job));
+    return state != RunState::kRunning;
+  };
   ANTDT_RETURN_IF_ERROR(await_end(job, grace.value_or(config.failure.stop_grace), over));
   return tell_end(job.run_dir);
 }

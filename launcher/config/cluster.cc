@@ -147,12 +147,13 @@ void wait_for_devices(std::vector<Agent>& agents, Duration timeout) {
 
 }  // namespace
 
-Status check_answers(const std::vector<std::string>& silent, Duration timeout) {
+Status check_answers(const std::vector<std::string>& silent, Duration timeout,
+                     const std::string& keys) {
   if (silent.empty()) return {};
   return fail(ErrorKind::kUnreachable,
-              "no answer within {:g} s from {}. `antdt doctor --hosts {}` says whether antdtd, the "
-              "keys or a firewall is the reason",
-              to_seconds(timeout), fmt::join(silent, ", "), fmt::join(silent, ","));
+              "no answer within {:g} s from {}. `antdt doctor --hosts {} --keys {}` says whether "
+              "antdtd, the keys or a firewall is the reason",
+              to_seconds(timeout), fmt::join(silent, ", "), fmt::join(silent, ","), keys);
 }
 
 Result<ClusterKeys> load_cluster_keys(const ClusterSection& cluster) {
@@ -186,8 +187,9 @@ Result<std::vector<HostResources>> ask_agents(transport::Context& context,
                                               const ClusterSection& cluster,
                                               const ClusterKeys& keys, Patience patience) {
   ANTDT_TRY(std::vector<Agent> agents, call(context, cluster, keys));
-  const Status answered = check_answers(
-      wait_for_answers(cluster.hosts, agents, patience.for_an_answer), patience.for_an_answer);
+  const Status answered =
+      check_answers(wait_for_answers(cluster.hosts, agents, patience.for_an_answer),
+                    patience.for_an_answer, cluster.keys);
   ANTDT_RETURN_IF_ERROR(check_refusals(cluster.hosts, agents));
   ANTDT_RETURN_IF_ERROR(answered);
   ANTDT_RETURN_IF_ERROR(check_users(cluster.hosts, agents, own_user().name));
@@ -216,7 +218,8 @@ Result<std::vector<std::string>> absent_agents(transport::Context& context,
   ANTDT_TRY(std::vector<Agent> agents, call(context, cluster, keys));
   std::vector<std::string> silent = wait_for_answers(cluster.hosts, agents, timeout);
   ANTDT_RETURN_IF_ERROR(check_refusals(cluster.hosts, agents));
-  if (silent.size() == agents.size()) ANTDT_RETURN_IF_ERROR(check_answers(silent, timeout));
+  if (silent.size() == agents.size())
+    ANTDT_RETURN_IF_ERROR(check_answers(silent, timeout, cluster.keys));
   return silent;
 }
 

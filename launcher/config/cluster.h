@@ -23,8 +23,10 @@ struct ClusterKeys {
 // cluster.pub. The error (kUsage) names every file that is missing and how to make it.
 [[nodiscard]] Result<ClusterKeys> load_cluster_keys(const ClusterSection& cluster);
 
-// kUnreachable, with what to check, if any agent was `silent` for `timeout`.
-[[nodiscard]] Status check_answers(const std::vector<std::string>& silent, Duration timeout);
+// kUnreachable, with what to check, if any agent was `silent` for `timeout`. `keys`: the directory
+// of those with which they were asked.
+[[nodiscard]] Status check_answers(const std::vector<std::string>& silent, Duration timeout,
+                                   const std::string& keys);
 
 // How long agents are waited for.
 struct Patience {

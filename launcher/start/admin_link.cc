@@ -28,13 +28,13 @@ Result<transport::Socket> connect_to_agent(transport::Context& context,
 Result<AdminLink> AdminLink::open(transport::Context& context, const std::string& host_port,
                                   const std::string& keys) {
   ANTDT_TRY(transport::Socket socket, connect_to_agent(context, host_port, keys));
-  return AdminLink(std::move(socket), host_port);
+  return AdminLink(std::move(socket), host_port, keys);
 }
 
 Result<wire::Packet> AdminLink::ask(const wire::Packet& packet, Duration timeout) {
   auto answer = transport::request(socket_, packet, timeout);
   if (!answer && answer.error().kind == ErrorKind::kUnreachable) {
-    ANTDT_RETURN_IF_ERROR(check_answers({agent_}, timeout));
+    ANTDT_RETURN_IF_ERROR(check_answers({agent_}, timeout, keys_));
   }
   return answer;
 }

@@ -30,12 +30,13 @@ class AdminLink {
   [[nodiscard]] Status drain(const wire::DrainHost& order, Duration timeout);
 
  private:
-  AdminLink(transport::Socket socket, std::string agent)
-      : socket_(std::move(socket)), agent_(std::move(agent)) {}
+  AdminLink(transport::Socket socket, std::string agent, std::string keys)
+      : socket_(std::move(socket)), agent_(std::move(agent)), keys_(std::move(keys)) {}
   [[nodiscard]] Result<wire::Packet> ask(const wire::Packet& packet, Duration timeout);
 
   transport::Socket socket_;
   std::string agent_;  // as the user names it
+  std::string keys_;   // the directory with those for it
 };
 
 }  // namespace antdt::launcher

@@ -18,13 +18,13 @@ constexpr std::uint64_t kPatient = 1;
 
 Result<JobLink> JobLink::open(transport::Context& context, const std::string& jobd_socket) {
   ANTDT_TRY(transport::Socket socket, transport::Socket::connect_ipc(context, jobd_socket));
-  return JobLink(std::move(socket), "", "");
+  return JobLink(std::move(socket), "", "", "");
 }
 
 Result<JobLink> JobLink::open_through(transport::Context& context, const std::string& host_port,
                                       const std::string& keys, const std::string& job) {
   ANTDT_TRY(transport::Socket socket, connect_to_agent(context, host_port, keys));
-  return JobLink(std::move(socket), job, host_port);
+  return JobLink(std::move(socket), job, host_port, keys);
 }
 
 template <class Request>
@@ -45,7 +45,7 @@ Result<wire::Packet> JobLink::ask(const wire::Packet& packet, Duration timeout) 
     return fail(ErrorKind::kUnreachable, "no answer within {:g} s from the job daemon at {}",
                 to_seconds(timeout), socket_.endpoint());
   }
-  const Status silent = check_answers({agent_}, timeout);
+  const Status silent = check_answers({agent_}, timeout, keys_);
   return fail(ErrorKind::kUnreachable,
               "{}. If antdt jobs --agent {} answers, it is the job's daemon that does not",
               silent.error().message, agent_);

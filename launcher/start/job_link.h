@@ -56,8 +56,11 @@ class JobLink {
   [[nodiscard]] bool goes_through_agent() const { return !job_.empty(); }
 
  private:
-  JobLink(transport::Socket socket, std::string job, std::string agent)
-      : socket_(std::move(socket)), job_(std::move(job)), agent_(std::move(agent)) {}
+  JobLink(transport::Socket socket, std::string job, std::string agent, std::string keys)
+      : socket_(std::move(socket)),
+        job_(std::move(job)),
+        agent_(std::move(agent)),
+        keys_(std::move(keys)) {}
   [[nodiscard]] Result<wire::Packet> ask(const wire::Packet& packet, Duration timeout);
   template <class Request>
   [[nodiscard]] wire::Packet packet_of(const Request& request, std::uint64_t number = 0) const;
@@ -65,6 +68,7 @@ class JobLink {
   transport::Socket socket_;
   std::string job_;    // whose daemon the agent passes requests on to; empty on jobd.sock
   std::string agent_;  // as the user names it; empty on jobd.sock
+  std::string keys_;   // the directory with those for it
 };
 
 }  // namespace antdt::launcher

@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <ctime>
 #include <deque>
 #include <map>
 #include <optional>
@@ -236,11 +238,26 @@ class Watcher {
 
 }  // namespace
 
-void hold_signals() {
+namespace {
+sigset_t held_signals() {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
+  return set;
+}
+}  // namespace
+
+void hold_signals() {
+  const sigset_t set = held_signals();
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+int held_signal_within(Duration time) {
+  const sigset_t set = held_signals();
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(time);
+  const timespec timeout{
+      whole.count(), std::chrono::duration_cast<std::chrono::nanoseconds>(time - whole).count()};
+  return std::max(0, ::sigtimedwait(&set, nullptr, &timeout));
 }
 
 Result<WatchEnd> watch(JobLink jobd, const WatchOptions& options) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/result.h"
 #include "core/transport/socket.h"
 #include "core/wire/operator_messages.h"
@@ -52,6 +53,8 @@ struct WatchEnd {
 // Blocks SIGINT, SIGTERM and SIGHUP until watch() handles them. To be called before anything is
 // started that they would orphan.
 void hold_signals();
+// Waits so long for one of these signals, which are held, and returns it; 0: none came.
+[[nodiscard]] int held_signal_within(Duration time);
 
 // Returns when the job daemon is gone and has left a summary, or on a signal. The error
 // (kUnreachable) says that the job's processes are gone without a summary. Through an agent, only

@@ -122,12 +122,14 @@ TEST_F(ClusterTest, AnAgentThatDoesNotAnswerAnOperatorIsNamedWithWhatToCheck) {
   EXPECT_EQ(silent.error().kind, ErrorKind::kUnreachable);
   EXPECT_THAT(
       silent.error().message,
-      HasSubstr("no answer within 0.1 s from 127.0.0.1:1. `antdt doctor --hosts 127.0.0.1:1` "
-                "says whether antdtd, the keys or a firewall is the reason"));
+      HasSubstr("no answer within 0.1 s from 127.0.0.1:1. `antdt doctor --hosts 127.0.0.1:1 "
+                "--keys " +
+                cluster_.keys + "` says whether antdtd, the keys or a firewall is the reason"));
   auto job = JobLink::open_through(context, "127.0.0.1:1", cluster_.keys, "j-1");
   ASSERT_TRUE(job) << job.error().message;
   const auto status = job->status(0, std::chrono::milliseconds(100));
-  EXPECT_THAT(status.error().message, HasSubstr("`antdt doctor --hosts 127.0.0.1:1` says"));
+  EXPECT_THAT(status.error().message,
+              HasSubstr("`antdt doctor --hosts 127.0.0.1:1 --keys " + cluster_.keys + "` says"));
   EXPECT_THAT(status.error().message, HasSubstr(". If antdt jobs --agent 127.0.0.1:1 answers"));
 }
 
@@ -179,7 +181,8 @@ TEST_F(ClusterTest, AnAgentThatIsNotThereIsNamedWithWhatToCheck) {
   ASSERT_FALSE(hosts);
   EXPECT_EQ(hosts.error().kind, ErrorKind::kUnreachable);
   EXPECT_THAT(hosts.error().message,
-              HasSubstr("from 127.0.0.1:1. `antdt doctor --hosts 127.0.0.1:1` says"));
+              HasSubstr("from 127.0.0.1:1. `antdt doctor --hosts 127.0.0.1:1 --keys " +
+                        cluster_.keys + "` says"));
 }
 
 TEST_F(ClusterTest, ARunGoesOnWithoutSomeOfItsAgentsAndNotWithoutAll) {
@@ -198,7 +201,8 @@ TEST_F(ClusterTest, ARunGoesOnWithoutSomeOfItsAgentsAndNotWithoutAll) {
   EXPECT_EQ(none.error().kind, ErrorKind::kUnreachable);
   EXPECT_THAT(none.error().message,
               HasSubstr("from 127.0.0.1:1, 127.0.0.1:2. `antdt doctor --hosts "
-                        "127.0.0.1:1,127.0.0.1:2` says"));
+                        "127.0.0.1:1,127.0.0.1:2 --keys " +
+                        cluster_.keys + "` says"));
 }
 
 TEST_F(ClusterTest, AnAgentThatDoesNotKnowTheKeyDoesNotAnswer) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <thread>
 
 #include "core/report/states.h"
@@ -22,6 +23,8 @@ constexpr Duration kTellAfter = std::chrono::seconds(5);
 // A disk may stand still for a minute. An order that a job daemon took along when it was killed is
 // never answered.
 constexpr Duration kOrderPatience = std::chrono::minutes(2);
+// An agent may be started again.
+constexpr Duration kAgentMayBeAway = std::chrono::seconds(30);
 
 }  // namespace
 
@@ -71,7 +74,12 @@ Result<RunningJob> reach(const std::string& job, const ThroughAgent& through) {
                     std::move(context), std::move(link)};
 }
 
-RunState state_of(const RunningJob& job) {
+std::string named(const RunningJob& job) {
+  return job.place == RunningJob::Place::kUnknown ? job.run_dir + options_for(job.through)
+                                                  : job.run_dir;
+}
+
+Result<RunState> state_of(const RunningJob& job) {
   switch (job.place) {
     case RunningJob::Place::kHere:
       return state_of(job.run_dir);
@@ -80,9 +88,8 @@ RunState state_of(const RunningJob& job) {
     case RunningJob::Place::kUnknown:
       break;
   }
-  // An agent that does not answer says nothing about the job.
-  const auto there = is_there(job.through, job.control.job);
-  return !there || *there ? RunState::kRunning : RunState::kBrokenOff;
+  ANTDT_TRY(const bool there, is_there(job.through, job.control.job));
+  return there ? RunState::kRunning : RunState::kBrokenOff;
 }
 
 Result<report::Status> status_of(RunningJob& job) {
@@ -100,23 +107,48 @@ Result<report::Status> status_of(RunningJob& job) {
 
 namespace {
 
-// What goes on while nothing has happened for a while: fails if nothing of the job runs any more.
-Status say_waiting(const RunningJob& job, RunState state, const std::string& what) {
-  if (state == RunState::kEnded) {
-    return fail(ErrorKind::kRefused, "the job ended meanwhile: antdt status {} shows how",
-                job.run_dir);
-  }
-  if (state == RunState::kBrokenOff) {
-    if (job.through.wanted()) {
-      return fail(ErrorKind::kUnreachable, "the daemon of {} is not connected to {} any more",
-                  job.control.job, job.through.agent);
+// What goes on while nothing has happened for a while.
+class Waiting {
+ public:
+  // `what` is waited for, and said; "": it is not said now. Fails if nothing of the job runs any
+  // more, or if the agent that leads to it has been away for too long.
+  Status go_on(const RunningJob& job, const std::string& what) {
+    const auto state = state_of(job);
+    if (!state) return is_away(job, state.error(), !what.empty());
+    away_since_.reset();
+    if (*state == RunState::kEnded) {
+      return fail(ErrorKind::kRefused, "the job ended meanwhile: antdt status {} shows how",
+                  job.run_dir);
     }
-    return fail(ErrorKind::kUnreachable, "the job's processes are gone; see {}/agent.log",
-                job.run_dir);
+    if (*state == RunState::kBrokenOff) {
+      if (job.through.wanted()) {
+        return fail(ErrorKind::kUnreachable, "the daemon of {} is not connected to {} any more",
+                    job.control.job, job.through.agent);
+      }
+      return fail(ErrorKind::kUnreachable, "the job's processes are gone; see {}/agent.log",
+                  job.run_dir);
+    }
+    if (!what.empty()) fmt::print(stderr, "waiting for {}\n", what);
+    return {};
   }
-  if (!what.empty()) fmt::print(stderr, "waiting for {}\n", what);
-  return {};
-}
+  void heard() { away_since_.reset(); }
+
+ private:
+  Status is_away(const RunningJob& job, const Error& error, bool said) {
+    const MonoTime now = clock_.now();
+    if (!away_since_) away_since_ = now;
+    const bool too_long = now - *away_since_ >= kAgentMayBeAway;
+    if (too_long || error.kind != ErrorKind::kUnreachable) return tl::unexpected<Error>(error);
+    if (said) {
+      fmt::print(stderr, "no answer from the agent {}: it is asked again, for {:g} s in all\n",
+                 job.through.agent, to_seconds(kAgentMayBeAway));
+    }
+    return {};
+  }
+
+  SteadyClock clock_;
+  std::optional<MonoTime> away_since_;
+};
 
 }  // namespace
 
@@ -124,16 +156,16 @@ template <class Order>
 Status give(RunningJob& job, const Order& order) {
   const SteadyClock clock;
   const MonoTime deadline = clock.now() + kOrderPatience;
+  Waiting waiting;
   return job.link.order(order, kTellAfter, [&]() -> Status {
     if (clock.now() >= deadline) {
       return fail(
           ErrorKind::kUnreachable,
           "no answer within {} s: the order may have been carried out; antdt status {} shows "
           "it",
-          to_seconds(kOrderPatience), job.run_dir);
+          to_seconds(kOrderPatience), named(job));
     }
-    return say_waiting(job, state_of(job),
-                       "the job daemon, which answers when its journal has the order");
+    return waiting.go_on(job, "the job daemon, which answers when its journal has the order");
   });
 }
 template Status give(RunningJob&, const wire::EvictWorkers&);
@@ -146,17 +178,22 @@ template Status give(RunningJob&, const wire::StopJob&);
 Status wait_until(RunningJob& job, const std::function<bool(const report::Status&)>& happened) {
   const SteadyClock clock;
   MonoTime tell_at = clock.now() + kTellAfter;
+  Waiting waiting;
   while (true) {
     const auto status = status_of(job);
     if (status && happened(*status)) return {};
-    const RunState state = status ? RunState::kRunning : state_of(job);
     std::string waits;
     if (clock.now() >= tell_at) {
       waits = status ? status->waiting_for : std::string("the job daemon");
       if (waits.empty()) waits = "the job";
       tell_at = clock.now() + kTellAfter;
     }
-    ANTDT_RETURN_IF_ERROR(say_waiting(job, state, waits));
+    if (status) {
+      waiting.heard();
+      if (!waits.empty()) fmt::print(stderr, "waiting for {}\n", waits);
+    } else {
+      ANTDT_RETURN_IF_ERROR(waiting.go_on(job, waits));
+    }
     std::this_thread::sleep_for(kAskAgain);
   }
 }

@@ -37,10 +37,13 @@ struct RunningJob {
 // Opens the link without asking anything.
 [[nodiscard]] Result<RunningJob> reach_through(const ThroughAgent& through, const std::string& job);
 
+// RUN of a command for this job, for people, with the options that lead there.
+[[nodiscard]] std::string named(const RunningJob& job);
+
 // Whether the job runs, here or elsewhere. kBrokenOff if the agent through which it was reached
-// says that the job is not there or has ended; kRunning if that agent does not answer, so that
-// whoever waits goes on waiting.
-[[nodiscard]] RunState state_of(const RunningJob& job);
+// says that the job is not there or has ended; an error if that agent says nothing about it, which
+// (kUnreachable) may pass.
+[[nodiscard]] Result<RunState> state_of(const RunningJob& job);
 
 // Through an agent that does not lead to the job daemon any more, another one is tried.
 [[nodiscard]] Result<report::Status> status_of(RunningJob& job);
@@ -51,14 +54,15 @@ struct RunningJob {
 [[nodiscard]] Result<report::Status> await_status(RunningJob& job);
 
 // Gives an operator's order (JobLink::order) and waits until the job daemon has it in its journal,
-// for two minutes at most; standard error says so meanwhile. kRefused with the job daemon's reason,
-// or if the job ends first; kUnreachable if the job's processes disappear, or without an answer,
-// when the order may have been carried out.
+// for two minutes at most, and half a minute for an agent that is away; standard error says so
+// meanwhile. kRefused with the job daemon's reason, or if the job ends first; kUnreachable if the
+// job's processes disappear, or without an answer, when the order may have been carried out.
 template <class Order>
 [[nodiscard]] Status give(RunningJob& job, const Order& order);
 
 // Asks for the job's status until `happened` is true. If that takes long, standard error says what
-// the job waits for. kUnreachable if the job's processes disappear, kRefused if the job ends first.
+// the job waits for. kUnreachable if the job's processes disappear, or if the agent that leads to
+// the job is away for half a minute; kRefused if the job ends first.
 [[nodiscard]] Status wait_until(RunningJob& job,
                                 const std::function<bool(const report::Status&)>& happened);
 

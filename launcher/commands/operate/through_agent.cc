@@ -24,6 +24,12 @@ Result<launcher::AdminLink> open_link(transport::Context& context, const Through
 
 }  // namespace
 
+std::string options_for(const ThroughAgent& through) {
+  if (!through.wanted()) return "";
+  const bool usual = through.keys == ThroughAgent().keys;
+  return fmt::format(" --agent {}{}", through.agent, usual ? "" : " --keys " + through.keys);
+}
+
 std::string help_with_job(const std::string& others) {
   return fmt::format("ask through this agent (default port 7700), where RUN is a job's id{}{}",
                      others.empty() ? "" : "; members of antdt-admin may ", others);

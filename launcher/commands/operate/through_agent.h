@@ -16,6 +16,9 @@ struct ThroughAgent {
   [[nodiscard]] bool wanted() const { return !agent.empty(); }
 };
 
+// The options that lead a command there, for people: " --agent n1"; "": none do.
+[[nodiscard]] std::string options_for(const ThroughAgent& through);
+
 // --agent, with what it does for this command, and --keys.
 void add_agent_options(CLI::App& command, ThroughAgent& through, const std::string& help);
 // The help of a command with a JOB; `others`: what members of antdt-admin may do to the job of

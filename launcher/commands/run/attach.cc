@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <thread>
+#include <utility>
 
 #include "core/clock.h"
 #include "launcher/commands/commands.h"
@@ -30,15 +30,22 @@ Result<int> attach_through(const AttachOptions& options) {
   launcher::hold_signals();
   const SteadyClock clock;
   MonoTime seen = clock.now();
+  bool said = false;
   while (true) {
     const auto there = is_there(options.through, options.run);
     const bool too_long = clock.now() - seen >= kMayBeAwayFor;
     if (!there) {
       const bool may_pass = there.error().kind == ErrorKind::kUnreachable;
       if (!may_pass || too_long) return tl::unexpected<Error>(there.error());
-      std::this_thread::sleep_for(kTriedAgainEvery);
+      if (!std::exchange(said, true)) {
+        fmt::print(stderr, "no answer from the agent {}: it is asked again, for {:g} s in all\n",
+                   options.through.agent, to_seconds(kMayBeAwayFor));
+      }
+      if (const int signal = launcher::held_signal_within(kTriedAgainEvery); signal != 0)
+        return 128 + signal;
       continue;
     }
+    said = false;
     if (!*there) {
       return fail(ErrorKind::kUnreachable,
                   "{} does not have job {} any more: how it ended is in the run directory on the "
@@ -59,7 +66,9 @@ Result<int> attach_through(const AttachOptions& options) {
     ANTDT_TRY(const launcher::WatchEnd end, launcher::watch(std::move(job.link), watch));
     if (end.signal != 0) return 128 + end.signal;
     if (end.has_heard) seen = clock.now();
-    std::this_thread::sleep_for(kTriedAgainEvery);
+    if (const int signal = launcher::held_signal_within(kTriedAgainEvery); signal != 0) {
+      return 128 + signal;
+    }
   }
 }
 

@@ -78,7 +78,9 @@ Status print_running(RunningJob& job, const StatusOptions& options) {
 Status print_again(RunningJob& job, const StatusOptions& options) {
   while (true) {
     const Status shown = print_running(job, options);
-    const RunState state = shown && !options.watch ? RunState::kRunning : state_of(job);
+    // Of a job about which nobody says anything, --watch goes on.
+    const RunState state =
+        shown && !options.watch ? RunState::kRunning : state_of(job).value_or(RunState::kRunning);
     const bool goes_on = options.watch && state != RunState::kBrokenOff;
     if (state == RunState::kEnded && (options.watch || !shown)) {
       return print_ended(job.run_dir, options.json);

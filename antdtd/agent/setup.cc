@@ -50,7 +50,8 @@ std::string default_state_dir(const std::string& listen) {
   if (geteuid() == 0) return kRootStates + ("/" + instance_name(listen));
   std::string base = environment_or_empty("XDG_STATE_HOME");
   if (base.empty()) base = environment_or_empty("HOME") + "/.local/state";
-  return base + "/antdt/" + instance_name(listen);
+  // Hosts may share a home directory, and their agents have the same port.
+  return base + "/antdt/" + host_name() + "/" + instance_name(listen);
 }
 
 Result<std::string> default_socket_dir(const std::string& listen) {
@@ -132,34 +133,15 @@ Result<std::vector<std::string>> successor_of(const AgentFlags& flags) {
   return command;
 }
 
-// Logged once: what is missing without cgroups.
-std::optional<CgroupRoot> open_cgroups(const AgentFlags& flags, const std::string& path) {
-  Result<CgroupRoot> root = CgroupRoot::open(path);
-  if (!root) {
-    log_warn("workers run without cgroups of their own, their memory is not bounded: {}",
-             root.error().message);
-    return std::nullopt;
-  }
+// Logs what the machine's cgroups cannot do.
+Result<CgroupRoot> open_cgroups(const AgentFlags& flags, const std::string& path) {
+  ANTDT_TRY(CgroupRoot root, CgroupRoot::open(path));
   log_info("workers get cgroups below {}{}{}", path,
-           root->limits_memory() ? "" : "; their memory is not bounded: no memory controller there",
-           !flags.limit_cpus || root->limits_cpus()
+           root.limits_memory() ? "" : "; their memory is not bounded: no memory controller there",
+           !flags.limit_cpus || root.limits_cpus()
                ? ""
                : "; nor is their CPU time: no cpu controller there");
-  return std::move(*root);
-}
-
-Result<std::optional<CgroupRoot>> cgroups_of(const AgentFlags& flags) {
-  if (flags.cgroup == "none") return std::nullopt;
-  if (!flags.cgroup.empty()) {
-    std::optional<CgroupRoot> root = open_cgroups(flags, flags.cgroup);
-    if (root) return root;
-    return fail(ErrorKind::kUsage, "--cgroup {}: this agent cannot put processes there",
-                flags.cgroup);
-  }
-  const Result<std::string> own = delegated_cgroup();
-  if (own) return open_cgroups(flags, *own);
-  log_info("workers run without cgroups of their own: {}", own.error().message);
-  return std::nullopt;
+  return root;
 }
 
 // Much shorter than the time after which the agent's processes give it up.
@@ -255,6 +237,30 @@ AgentOptions options_of(const AgentFlags& flags) {
 }
 
 }  // namespace
+
+Result<std::optional<CgroupRoot>> cgroups_of(const AgentFlags& flags) {
+  if (flags.cgroup == "none") return std::nullopt;
+  if (!flags.cgroup.empty()) {
+    Result<CgroupRoot> root = open_cgroups(flags, flags.cgroup);
+    if (root) return std::move(*root);
+    // A slice that is not there yet, or a process that cannot be started now, may pass.
+    const bool is_there = access(flags.cgroup.c_str(), F_OK) == 0;
+    const bool mistake = is_there && root.error().kind == ErrorKind::kUsage;
+    return fail(mistake ? ErrorKind::kUsage : ErrorKind::kIo,
+                "--cgroup {}: this agent cannot put processes there: {}", flags.cgroup,
+                root.error().message);
+  }
+  const Result<std::string> own = delegated_cgroup();
+  if (!own) {
+    log_info("workers run without cgroups of their own: {}", own.error().message);
+    return std::nullopt;
+  }
+  Result<CgroupRoot> root = open_cgroups(flags, *own);
+  if (root) return std::move(*root);
+  log_warn("workers run without cgroups of their own, their memory is not bounded: {}",
+           root.error().message);
+  return std::nullopt;
+}
 
 Result<AgentFlags> complete(AgentFlags flags) {
   ANTDT_RETURN_IF_ERROR(check_mode(flags));

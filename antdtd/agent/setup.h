@@ -51,6 +51,10 @@ inline constexpr Duration kFirstLook = std::chrono::seconds(1);
 // Returns the flags with every default filled in. kUsage; kUnreachable: --interface has no address.
 [[nodiscard]] Result<AgentFlags> complete(AgentFlags flags);
 
+// The root of the workers' cgroups, or none, with a line in the log. An error only for --cgroup:
+// kUsage if that is no cgroup, kIo if it is not there yet or takes no process now.
+[[nodiscard]] Result<std::optional<CgroupRoot>> cgroups_of(const AgentFlags& flags);
+
 // What the service manager that started the agent asks of it; taken out of the environment, so to
 // be called while there is one thread. Nothing for a private agent, which belongs to its job and
 // not to the unit in which somebody started that.

@@ -16,7 +16,8 @@ void define(CLI::App& app, Flags& flags) {
                  "directory)");
   app.add_option("--state-dir", agent.state_dir,
                  "Directory of what a later agent needs to adopt running processes (default: "
-                 "agent-PORT below /var/lib/antdt for root, below ~/.local/state/antdt otherwise; "
+                 "agent-PORT below /var/lib/antdt for root, below ~/.local/state/antdt/HOST "
+                 "otherwise; "
                  "with --private, 'state' in --socket-dir)");
   app.add_option("--host-name", agent.host_name, "Name of this host in what people read");
   app.add_option("--interface", agent.interface,

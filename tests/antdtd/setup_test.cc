@@ -1,9 +1,12 @@
 #include "antdtd/agent/setup.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 
+#include "antdtd/host/host.h"
 #include "core/os/fs.h"
 
 namespace antdt::antdtd {
@@ -71,6 +74,37 @@ TEST_F(FailedStartTest, FlagsThatAreMissingAreAMistake) {
 TEST_F(FailedStartTest, MetricsAtNoAddressAreAMistakeAndAtOneOfAnotherMachineAreNot) {
   EXPECT_EQ(kind_of_metrics("9401"), ErrorKind::kUsage);
   EXPECT_EQ(kind_of_metrics("192.0.2.1:9401"), ErrorKind::kUnreachable);
+}
+
+TEST_F(FailedStartTest, ADirectoryThatIsNoCgroupIsAMistakeAndOneThatIsNotThereYetIsNot) {
+  const TempDir dir;
+  flags.cgroup = dir.path();
+  const auto wrong = cgroups_of(flags);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().kind, ErrorKind::kUsage);
+  flags.cgroup = dir / "slice-of-the-boot";
+  const auto later = cgroups_of(flags);
+  ASSERT_FALSE(later);
+  EXPECT_EQ(later.error().kind, ErrorKind::kIo);
+  EXPECT_NE(later.error().message.find("is no directory of a cgroup file system"),
+            std::string::npos)
+      << later.error().message;
+}
+
+// They may share the user's home directory.
+TEST_F(FailedStartTest, AgentsOfTwoHostsKeepTheirProcessesApart) {
+  ::setenv("XDG_STATE_HOME", "/states", 1);
+  ::unsetenv("STATE_DIRECTORY");
+  flags.socket_dir = "/sockets";
+  flags.listen = "127.0.0.1:7700";
+  const auto complete_flags = complete(flags);
+  ::unsetenv("XDG_STATE_HOME");
+  ASSERT_TRUE(complete_flags) << complete_flags.error().message;
+  if (::geteuid() == 0) {
+    EXPECT_EQ(complete_flags->state_dir, "/var/lib/antdt/agent-7700");
+  } else {
+    EXPECT_EQ(complete_flags->state_dir, "/states/antdt/" + host_name() + "/agent-7700");
+  }
 }
 
 TEST_F(FailedStartTest, AnInterfaceThatHasNoAddressYetIsNoMistake) {

@@ -36,10 +36,9 @@ class AwayAgent(Hosts):
         self.addCleanup(lambda: (process.poll() is None and process.kill(), process.wait(10)))
         return process, errors
 
-    def test_those_who_watch_the_job_wait_for_it(self):
+    def begin(self):
         keys = self.keys("keys")
         host = self.agent("hosta", keys)
-        agent = self.agent_pids["hosta"]
         process, run_dir = self.start_job(self.write("job.toml", JOB + self.cluster([host], keys)))
 
         def runs():
@@ -47,7 +46,31 @@ class AwayAgent(Hosts):
             return (run_dir / "logs" / "w0.1.out").exists()
         await_true(runs, 60, "the worker runs")
         job = json.loads((run_dir / "control.json").read_text())["job"]
-        through = ["--agent", host, "--keys", keys]
+        return process, host, job, ["--agent", host, "--keys", keys]
+
+    def test_those_who_give_orders_are_told_which_agent_is_away(self):
+        process, host, job, through = self.begin()
+        agent = self.agent_pids["hosta"]
+        self.addCleanup(os.kill, agent, signal.SIGCONT)
+        os.kill(agent, signal.SIGSTOP)
+        attached, why = self.watcher("attach", "attach", job, *through)
+        orders = {"stop": self.watcher("stop", "stop", job, *through),
+                  "evict": self.watcher("evict", "evict", job, "w0", *through)}
+        away = f"no answer from the agent {host}"
+        await_true(lambda: away in why.read_text(), 30, "attach says so")
+        attached.send_signal(signal.SIGINT)
+        self.assertEqual(attached.wait(10), 130)
+        for name, (order, said) in orders.items():
+            self.assertEqual(order.wait(90), 3, name)
+            self.assertIn(f"from {host}. `antdt doctor --hosts {host} --keys", said.read_text())
+        self.assertIn(away, orders["stop"][1].read_text())
+        os.kill(agent, signal.SIGCONT)
+        stopped = self.antdt("stop", job, *through, timeout=60)
+        process.communicate(timeout=60)
+
+    def test_those_who_watch_the_job_wait_for_it(self):
+        process, host, job, through = self.begin()
+        agent = self.agent_pids["hosta"]
         attached, why = self.watcher("attach", "attach", job, *through)
         status, complaints = self.watcher("status", "status", job, "--watch", "--json", *through)
         shown = self.dir / "status.out"

@@ -44,10 +44,10 @@ void Failing::on(const WorkerExited& e) {
   const bool joined = worker->state == WorkerProcess::kJoined;
   worker->exit(e.exit, life_.seconds());
   out_.emplace_back(PersistImage{});
-  out_.emplace_back(WriteNote{
-      "worker-exited", fmt::format("{} on {} {}", e.member.worker,
-                                   life_.host_name(worker->place.host), describe_exit(*worker))});
-  FailureClass cls = classify(*worker, made_progress());
+  FailureClass cls = classify(*worker, made_progress(), life_.spec.protocol);
+  out_.emplace_back(WriteNote{"worker-exited", fmt::format("{} on {} {}", e.member.worker,
+                                                           life_.host_name(worker->place.host),
+                                                           describe_end(*worker, cls))});
   const bool too_early = life_.spec.protocol == Protocol::kAntdt && life_.image.collective &&
                          life_.state() != JobState::kFinishing && !life_.stopping();
   if (cls == FailureClass::kNone && too_early) {

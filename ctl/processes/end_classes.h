@@ -25,7 +25,7 @@ enum class FailureClass : std::uint8_t {
   kAsked,          // ended as it was asked to
   kNone,           // exit code 0
   kOrphaned,       // ended by its host, because the job daemon was silent for too long
-  kDevice,         // a device that it had under lease failed; it explains what kHost does not
+  kDevice,         // a GPU that it had under lease failed, or its data cannot be read: exit code 74
 };
 constexpr auto names_of(FailureClass) {
   return names("configuration", "never-again", "host", "oom", "program", "signal", "hang",

@@ -27,7 +27,7 @@ bool failed_by_itself(const WorkerProcess& w) {
 
 }  // namespace
 
-FailureClass classify(const WorkerProcess& w, bool made_progress) {
+FailureClass classify(const WorkerProcess& w, bool made_progress, Protocol protocol) {
   if (w.hung()) return FailureClass::kHang;
   if (ends_as_asked(w)) return FailureClass::kAsked;
   if (w.orphaned) return FailureClass::kOrphaned;
@@ -43,10 +43,15 @@ FailureClass classify(const WorkerProcess& w, bool made_progress) {
     case kExitNeverAgain:
       return FailureClass::kNeverAgain;
     case kExitCollectiveBroken:
-      return FailureClass::kCollective;
+      if (protocol == Protocol::kAntdt) return FailureClass::kCollective;
+      break;
+    case kExitDataLost:
+      if (protocol == Protocol::kAntdt) return FailureClass::kDevice;
+      break;
     default:
-      return made_progress ? FailureClass::kProgram : FailureClass::kConfiguration;
+      break;
   }
+  return made_progress ? FailureClass::kProgram : FailureClass::kConfiguration;
 }
 
 bool records_are_suspect(const WorkerProcess& w, FailureClass cls) {
@@ -54,13 +59,17 @@ bool records_are_suspect(const WorkerProcess& w, FailureClass cls) {
   return cls == FailureClass::kProgram || cls == FailureClass::kOom;
 }
 
-std::string describe_exit(const WorkerProcess& w) {
+std::string describe_end(const WorkerProcess& w, FailureClass cls) {
+  if (cls == FailureClass::kHost) return fmt::format("was lost: {}", w.error);
   if (w.hung()) return fmt::format("was ended because it hung: {}", w.error);
   if (w.orphaned) {
     return "was ended on its host because the job daemon or the agent had been silent for "
            "failure.orphan_timeout";
   }
   if (!w.error.empty()) return fmt::format("could not be executed: {}", w.error);
+  if (cls == FailureClass::kDevice && w.code == kExitDataLost) {
+    return "could not read its data any more: its error output names the file";
+  }
   if (!w.device.empty()) {
     return fmt::format(
         "failed with its device ({}; {})", w.device,
@@ -72,12 +81,10 @@ std::string describe_exit(const WorkerProcess& w) {
     return name == nullptr ? fmt::format("was killed by signal {}", w.signal)
                            : fmt::format("was killed by signal {} (SIG{})", w.signal, name);
   }
-  if (w.code == kExitCollectiveBroken) return "lost its connection to the other workers";
+  if (cls == FailureClass::kCollective && w.code == kExitCollectiveBroken) {
+    return "lost its connection to the other workers";
+  }
   return fmt::format("exited with code {}", w.code);
-}
-
-std::string describe_end(const WorkerProcess& w, FailureClass cls) {
-  return cls == FailureClass::kHost ? fmt::format("was lost: {}", w.error) : describe_exit(w);
 }
 
 double Budgets::refilled(double trained_s) const {

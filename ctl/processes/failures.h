@@ -6,21 +6,24 @@
 #include <string>
 #include <vector>
 
+#include "core/role_protocol.h"
 #include "ctl/processes/worker_process.h"
 
 namespace antdt::ctl {
 
 // `made_progress`: some process of this job's program made a step at some time or, if the program
-// cannot report steps, has run for a while.
-[[nodiscard]] FailureClass classify(const WorkerProcess& w, bool made_progress);
+// cannot report steps, has run for a while. The exit codes of those that speak another protocol
+// mean less (docs/worker-client.md).
+[[nodiscard]] FailureClass classify(const WorkerProcess& w, bool made_progress,
+                                    Protocol protocol = Protocol::kAntdt);
 
 // Whether the records that the process was working on may be why it died. A SIGKILL without
-// evidence of memory, a lost host and a hang say nothing about the records.
+// evidence of memory, a lost host, data that cannot be read and a hang say nothing about the
+// records.
 [[nodiscard]] bool records_are_suspect(const WorkerProcess& w, FailureClass cls);
 
-// "was killed by signal 9 (SIGKILL)": the end of a sentence about the process.
-[[nodiscard]] std::string describe_exit(const WorkerProcess& w);
-// The same if its class is known: nobody saw the exit of a process that was lost with its host.
+// "was killed by signal 9 (SIGKILL)": the end of a sentence about the process. The class is that of
+// classify(), or kHost: nobody saw the exit of a process that was lost with its host.
 [[nodiscard]] std::string describe_end(const WorkerProcess& w, FailureClass cls);
 
 // How many more failures of each class the job tolerates. Each failure takes one from the budget,

@@ -18,6 +18,7 @@ namespace antdt::ctl {
 
 // Worker exit codes with a meaning (see docs/worker-client.md).
 inline constexpr int kExitConfiguration = 2;
+inline constexpr int kExitDataLost = 74;
 inline constexpr int kExitResumable = 75;
 inline constexpr int kExitCollectiveBroken = 76;
 inline constexpr int kExitNeverAgain = 93;

@@ -37,6 +37,8 @@ void set_up_signals() {
 // Like a worker that another's failure has ended: it cannot take part in the training as it goes
 // on.
 constexpr int kCannotGoOn = 76;
+// Another process on the same host would hardly read it either, and no record is to blame.
+constexpr int kDataLost = 74;
 
 int exit_code_of(const Error& error) {
   switch (error.kind) {
@@ -69,7 +71,7 @@ Result<int> check(const std::string& job, const WorkerProgram& program) {
 
 Result<int> be_worker(const std::string& called, const WorkerProgram& program) {
   set_up_signals();
-  data::end_when_a_file_is_lost(called, kCannotGoOn);
+  data::end_when_a_file_is_lost(called, kDataLost);
   keep_freed_memory();
   const SteadyClock clock;
   return run(clock, program);

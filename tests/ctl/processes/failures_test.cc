@@ -1,5 +1,6 @@
 #include "ctl/processes/failures.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,6 +26,31 @@ TEST(FailureClassTest, AnExitSaysWhatItMeans) {
   EXPECT_EQ(classify(exited(kExitCollectiveBroken), false), FailureClass::kCollective);
 }
 
+TEST(FailureClassTest, DataThatCannotBeReadSaysNothingOfRecordsAndConnections) {
+  for (const bool made_progress : {false, true}) {
+    const WorkerProcess w = exited(kExitDataLost);
+    EXPECT_EQ(classify(w, made_progress), FailureClass::kDevice);
+    EXPECT_FALSE(records_are_suspect(w, FailureClass::kDevice));
+    EXPECT_THAT(describe_end(w, FailureClass::kDevice), testing::HasSubstr("not read its data"));
+  }
+  WorkerProcess on_a_failed_gpu = exited(kExitDataLost);
+  on_a_failed_gpu.device = "GPU 3 (GPU-a): rows wait";
+  EXPECT_EQ(classify(on_a_failed_gpu, true), FailureClass::kDevice);
+  EXPECT_THAT(describe_end(on_a_failed_gpu, FailureClass::kDevice),
+              testing::HasSubstr("not read its data"));
+}
+
+TEST(FailureClassTest, CodesOfWorkersMeanNothingUnderAnotherProtocol) {
+  for (const int code : {kExitDataLost, kExitCollectiveBroken}) {
+    for (const Protocol other : {Protocol::kTorchrun, Protocol::kExec}) {
+      const WorkerProcess w = exited(code);
+      EXPECT_EQ(classify(w, true, other), FailureClass::kProgram) << code;
+      EXPECT_EQ(classify(w, false, other), FailureClass::kConfiguration) << code;
+      EXPECT_EQ(describe_end(w, FailureClass::kProgram), fmt::format("exited with code {}", code));
+    }
+  }
+}
+
 TEST(FailureClassTest, ASignalIsNeverABadConfiguration) {
   EXPECT_EQ(classify(exited(-1, SIGKILL), false), FailureClass::kSignal);
   EXPECT_EQ(classify(exited(-1, SIGSEGV), false), FailureClass::kSignal);
@@ -45,7 +71,8 @@ TEST(FailureClassTest, AFailedDeviceExplainsWhatItsProcessDidAndNoMore) {
     w.oom = "said: out of memory";
     EXPECT_EQ(classify(w, false), FailureClass::kDevice) << w.code;
     EXPECT_FALSE(records_are_suspect(w, FailureClass::kDevice));
-    EXPECT_THAT(describe_exit(w), testing::HasSubstr("failed with its device (GPU 3 (GPU-a): it"));
+    EXPECT_THAT(describe_end(w, FailureClass::kDevice),
+                testing::HasSubstr("failed with its device (GPU 3 (GPU-a): it"));
     w.ask_to_stop(0);
     w.signal = SIGTERM;
     EXPECT_EQ(classify(w, false), FailureClass::kAsked);

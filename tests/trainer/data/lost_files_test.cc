@@ -15,7 +15,7 @@
 namespace antdt::data {
 namespace {
 
-constexpr int kCode = 76;
+constexpr int kCode = 74;
 
 // Each test dies in a process of its own.
 class LostFilesTest : public DataTest {

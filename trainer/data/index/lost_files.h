@@ -3,7 +3,7 @@
 // The kernel answers a read of a mapped page with SIGBUS if the disk or the file server reports an
 // error, if the file was cut short, or, on a network filesystem, if another host removed or
 // replaced it. That is no fault of the program or of the record that it was reading, so a worker
-// says which file it was, and ends with the exit code of one that cannot go on.
+// says which file it was, and ends with an exit code that says so to the job.
 #pragma once
 
 #include <cstddef>

@@ -10,9 +10,11 @@ namespace {
 using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // "2: 7": request 7 is sent over link 2.
 class RequestsTest : public ::testing::Test {
@@ -120,10 +122,10 @@ TEST_F(RequestsTest, AServerThatWasNeverHeardIsLookedForAfterAWhile) {
   say();
   for (int i = 0; i < 4; ++i) {
     now += seconds(2);
-    EXPECT_THAT(wait(), ::testing::Not(::testing::Contains("check s0")));
+    EXPECT_THAT(wait(), Not(Contains("check s0")));
   }
   now += seconds(2);
-  EXPECT_THAT(wait(), ::testing::Contains("check s0"));
+  EXPECT_THAT(wait(), Contains("check s0"));
   step(requests::ReachFailed{0, "connection refused"});
   ASSERT_TRUE(asks_->failure());
   EXPECT_THAT(asks_->failure()->message, HasSubstr("connection refused"));
@@ -187,8 +189,32 @@ TEST_F(RequestsTest, AnotherProcessAtTheSameEndPointHasALinkOfItsOwn) {
   EXPECT_THAT(said, ElementsAre("check s1", "3: 2")) << "this process was never heard";
 
   roster.keys = {"key of a third s1"};
-  EXPECT_THAT(step(requests::RosterLooked{roster}),
-              ElementsAre("close 3", "open 4 to s1", "check s1", "4: 2"));
+  EXPECT_THAT(step(requests::RosterLooked{roster}), ElementsAre("close 3", "open 4 to s1", "4: 2"))
+      << "nor has this one had time";
+}
+
+// A request may have waited for the lost server for long when the roster names another one.
+TEST_F(RequestsTest, AServerThatIsNamedInPlaceOfALostOneHasTimeToBeReached) {
+  wire::PsRoster promoted;
+  promoted.servers = {"s1"};
+  wire::PsRoster replaced;
+  replaced.servers = {"s2"};
+  for (const wire::PsRoster& newer : {promoted, replaced}) {
+    begin(two_processes());
+    say();
+    const std::string server = newer.servers[0];
+    for (int i = 0; i < 30; ++i) {
+      now += seconds(2);
+      wait();
+    }
+    EXPECT_THAT(step(requests::RosterLooked{newer}), Not(Contains("check " + server)));
+    for (int i = 0; i < 4; ++i) {
+      now += seconds(2);
+      EXPECT_THAT(wait(), Not(Contains("check " + server))) << i;
+    }
+    now += seconds(2);
+    EXPECT_THAT(wait(), Contains("check " + server));
+  }
 }
 
 TEST_F(RequestsTest, ARefusalIsAnErrorThatSaysWhatMayBeDone) {

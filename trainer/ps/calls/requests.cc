@@ -84,8 +84,9 @@ void Requests::say_what_is_due(MonoTime now, requests::Effects& out) {
       return;
     }
     if (now < request.again) continue;
-    // A server that restores its slices does not answer for long, but accepts connections.
-    if (!server.heard && now - request.begun >= start_.reach) {
+    // A server that restores its slices does not answer for long, but accepts connections. One that
+    // was named only now, in place of another, has as long as any other from then on.
+    if (!server.heard && now - std::max(request.begun, server.since) >= start_.reach) {
       out.emplace_back(requests::CheckReach{request.server, server.at.endpoint});
     }
     out.emplace_back(requests::SendRequest{server.link, id, request.ask});
@@ -189,6 +190,7 @@ void Requests::move_to_other(std::uint32_t index, MonoTime now, requests::Effect
   out.emplace_back(requests::CloseRequestLink{server.link});
   server.link = std::exchange(server.other, 0);
   server.at = std::exchange(server.other_at, {});
+  server.since = now;
   server.heard = false;
   say_again_now(index, now);
 }
@@ -213,6 +215,7 @@ void Requests::replace_server(std::uint32_t index, Address at, MonoTime now,
   out.emplace_back(requests::CloseRequestLink{server.link});
   server.link = open_link(at, out);
   server.at = std::move(at);
+  server.since = now;
   server.heard = false;
   say_again_now(index, now);
 }

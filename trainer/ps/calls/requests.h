@@ -95,7 +95,8 @@ struct Start {
   wire::PsRoster roster;
   Duration give_up{};  // kUnreachable if a request is not answered for this long; 0: never
   Duration again = std::chrono::seconds(2);  // interval at which unanswered requests are repeated
-  // kUnreachable if a server that was never heard accepts no connection for this long.
+  // kUnreachable if a server that was never heard accepts no connection for this long, since it was
+  // asked and since it was named.
   Duration reach = std::chrono::seconds(10);
 };
 
@@ -154,6 +155,7 @@ class Requests {
   };
   struct Server {
     Address at;
+    MonoTime since{};  // when it was named in place of another
     requests::LinkId link = 0;
     bool heard = false;  // whether it has answered anything
     Address other_at;

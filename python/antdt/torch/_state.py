@@ -6,7 +6,8 @@ part of fixed size, `python.json`, brought up to date when the library asks for 
 
 An optimizer makes its state in its first step. All members have to register the same parts from the
 beginning, so `_Optimizer` takes a step with zero gradients, notes which tensors that made, and undoes
-it: with some parameters at a time, because a device may have no room for a second state of them all.
+it: with some parameters at a time, because a device may have no room for a second state of them all. A step()
+that fails without the gradients of all parameters gets them all at once.
 Until the first real step those parts are zeros in the processor's memory, and python.json says that there
 is no state yet.
 Parameters that are frozen then have no parts, unless they were frozen after job.state() was called: to
@@ -132,24 +133,40 @@ class _Optimizer(_Entry):
         optimizer, parameters = self.optimizer, self._parameters()
         if any(optimizer.state.get(p) for p in parameters):  # it has taken steps already
             return [self._forms(p) for p in parameters]
-        forms: Dict[int, Dict[str, Form]] = {}
         gradients = [p.grad for p in parameters]
         try:
             for p in parameters:
                 p.grad = None
-            for some in _in_bounds([p for p in parameters if id(p) not in self._frozen]):
-                with self._trial_step(some):
-                    forms.update((id(p), self._forms(p)) for p in some)
-        except Exception as error:
-            raise TypeError(
-                f"job.state({self.name}=…): {type(optimizer).__name__} cannot take a step by itself, with "
-                f"gradients that are zero ({type(error).__name__}: {error}), so its state cannot be known "
-                f"beforehand. Use an optimizer whose step() needs no closure and takes dense gradients"
-            ) from error
+            forms = self._tried([p for p in parameters if id(p) not in self._frozen])
         finally:
             for p, gradient in zip(parameters, gradients):
                 p.grad = gradient
         return [forms.get(id(p), {}) for p in parameters]
+
+    def _tried(self, trained: List[torch.Tensor]) -> Dict[int, Dict[str, Form]]:
+        """What trial steps make for these, by the parameter's id."""
+        parts, in_parts = list(_in_bounds(trained)), ""
+        if len(parts) > 1:
+            try:
+                return self._made_in(parts)
+            except Exception as error:  # perhaps its step() reads the gradients of all parameters
+                in_parts = f"of some of the {len(trained)} parameters: {type(error).__name__}: {error}; of all: "
+        try:
+            return self._made_in([trained])
+        except Exception as error:
+            raise TypeError(
+                f"job.state({self.name}=…): {type(self.optimizer).__name__} cannot take a step by itself, with "
+                f"gradients that are zero ({in_parts}{type(error).__name__}: {error}), so its state cannot be "
+                f"known beforehand. Use an optimizer whose step() needs no closure and takes dense gradients"
+            ) from error
+
+    def _made_in(self, parts: List[List[torch.Tensor]]) -> Dict[int, Dict[str, Form]]:
+        """What steps with the gradients of one part at a time make."""
+        forms: Dict[int, Dict[str, Form]] = {}
+        for some in parts:
+            with self._trial_step(some):
+                forms.update((id(p), self._forms(p)) for p in some)
+        return forms
 
     @contextlib.contextmanager
     def _trial_step(self, some: List[torch.Tensor]) -> Iterator[None]:

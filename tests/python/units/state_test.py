@@ -158,6 +158,29 @@ class Registering(unittest.TestCase):
         plain = Program(1, OPTIMIZERS["Adam"])
         self.assertEqual(program.bytes(), plain.bytes())
 
+    def test_an_optimizer_that_reads_the_gradients_of_all_parameters_gets_them(self):
+        class OfAll(torch.optim.Adam):
+            def step(self):
+                norm = sum(p.grad.norm() for group in self.param_groups for p in group["params"])
+                assert norm == 0
+                super().step()
+        with unittest.mock.patch("antdt.torch._state._PROBED_BYTES", 4 * 20):
+            program = Program(1, lambda p: OfAll(p, lr=0.01))
+        plain = Program(1, OPTIMIZERS["Adam"])
+        self.assertEqual(program.bytes(), plain.bytes())
+        self.assertEqual(len(program.opt.state), 0)
+        self.assertEqual([p.grad for p in program.net.parameters()], [None] * 6)
+
+    def test_an_optimizer_that_fails_with_some_gradients_and_with_all_is_refused_with_both_reasons(self):
+        class Failing(torch.optim.SGD):
+            def step(self):
+                with_gradients = sum(p.grad is not None for p in self.param_groups[0]["params"])
+                raise ValueError(f"no room for {with_gradients}")
+        with unittest.mock.patch("antdt.torch._state._PROBED_BYTES", 4 * 20):
+            with self.assertRaisesRegex(TypeError, r"Failing cannot take a step .*\(of some of the 6 parameters: "
+                                                   r"ValueError: no room for 3; of all: ValueError: no room for 6\)"):
+                Program(1, lambda p: Failing(p, lr=0.01))
+
     def test_what_is_to_come_is_held_once_and_made_as_it_is_to_be(self):
         """A matrix that is not contiguous stands for one on a device: both go by a copy."""
         def turned():

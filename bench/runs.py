@@ -1,9 +1,11 @@
 """Runs jobs for the programs in this folder: to their end, or with a watch on their status."""
 import argparse
+import atexit
 import json
 import os
 import pathlib
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -13,6 +15,9 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BIN = pathlib.Path(os.environ.get("ANTDT_BIN", ROOT / "build" / "bin"))
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))  # for modules that read what jobs leave
+STOP_SECONDS = 600  # until a job has stopped, with a last checkpoint that may be large
+LATE_SECONDS = 60  # the same for one that has taken too long already
+REFUSED_SECONDS = 10  # the same for one that does not take the order, because it ends by itself
 
 
 def spread(values):
@@ -56,8 +61,10 @@ class Running:
         self.place, self.directory = place, directory
         with open(f"{directory}.log", "a", encoding="utf-8") as log:
             self.process = subprocess.Popen([place.program, "run", *map(str, words)],
-                                            env=place.env, stdout=log, stderr=subprocess.STDOUT)
+                                            env=place.env, stdout=log, stderr=subprocess.STDOUT,
+                                            start_new_session=True)
         self.seen = []  # (time, samples)
+        atexit.register(self._interrupt)  # Ctrl-C reaches this program only
 
     def status(self):
         """The status, or None while the job does not answer."""
@@ -79,7 +86,7 @@ class Running:
             if status and condition(status):
                 return status
             time.sleep(0.02)
-        self.stop()
+        self.stop(LATE_SECONDS)
         raise SystemExit(f"{what}: not within {seconds} s; see {self.directory}.log")
 
     def watch(self, seconds):
@@ -95,21 +102,33 @@ class Running:
             return 0.0
         return (part[-1][1] - part[0][1]) / (part[-1][0] - part[0][0])
 
-    def stop(self):
-        """Stops the job. It is no error if the job has ended already."""
+    def stop(self, seconds=STOP_SECONDS):
+        """Stops the job. It is no error if the job has ended already. If it does not end, `antdt run` is
+        killed with what it started in its session, and TimeoutExpired raised."""
+        try:
+            if self.process.poll() is None:
+                done = self.place.antdt("stop", self.directory, check=False, seconds=seconds)
+                seconds = seconds if done.returncode == 0 else REFUSED_SECONDS
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            raise
+
+    def _interrupt(self):
         if self.process.poll() is None:
-            self.place.antdt("stop", self.directory, check=False)
-        return self.process.wait(120)
+            self.process.terminate()
 
     def finished(self, seconds):
         """The job at its end. One that takes longer is stopped, and TimeoutExpired raised."""
         try:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
-            self.stop()
+            self.stop(LATE_SECONDS)
             raise
         if code != 0:
-            raise SystemExit(f"the job ended with {code}; see {self.directory}.log")
+            said = pathlib.Path(f"{self.directory}.log").read_text(encoding="utf-8", errors="replace")
+            raise SystemExit(f"the job ended with {code}: {said[-1500:].strip()}")
         return Finished(self.place, self.directory)
 
 
@@ -123,9 +142,9 @@ class Place:
         self.env = dict(os.environ, XDG_RUNTIME_DIR=str(self.directory / "rt"),
                         XDG_CACHE_HOME=str(self.directory / "cache"))
 
-    def antdt(self, *words, check=True):
+    def antdt(self, *words, check=True, seconds=None):
         done = subprocess.run([self.program, *map(str, words)], env=self.env, capture_output=True,
-                              text=True, check=False)
+                              text=True, check=False, timeout=seconds)
         if check and done.returncode != 0:
             raise SystemExit(f"antdt {' '.join(map(str, words))} ended with {done.returncode}: "
                              f"{done.stderr.strip()}")

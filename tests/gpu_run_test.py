@@ -19,12 +19,18 @@ PROGRAM = SOURCE / "bench" / "gpu" / "run"
 sys.path.insert(0, str(SOURCE / "bench"))
 import runs  # noqa: E402
 
-# A job runs until it is stopped.
+# A job runs until it is stopped: run JOB --run-dir RUN, stop RUN.
 ANTDT = """#!/bin/sh
-here=$(dirname "$0")
 case $1 in
-  run) while [ ! -e "$here/stopped" ]; do sleep 0.05; done ;;
-  stop) touch "$here/stopped" ;;
+  run) while [ ! -e "$4.stopped" ]; do sleep 0.05; done ;;
+  stop) touch "$2.stopped" ;;
+  *) exit 1 ;;
+esac
+"""
+# One that is never stopped, because it has not begun: what `antdt run` tries first hangs.
+STUCK = """#!/bin/sh
+case $1 in
+  run) sleep 600 & echo $! > "$4.child"; wait ;;
   *) exit 1 ;;
 esac
 """
@@ -58,11 +64,14 @@ class GpuRun(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.01)
 
-    def job(self):
+    def place(self, antdt=ANTDT):
         program = self.dir / "antdt"
-        program.write_text(ANTDT, encoding="utf-8")
+        program.write_text(antdt, encoding="utf-8")
         program.chmod(0o755)
-        return runs.Place(self.dir, self.dir).start("slow", "")
+        return runs.Place(self.dir, self.dir)
+
+    def job(self, antdt=ANTDT):
+        return self.place(antdt).start("slow", "")
 
     def test_a_program_that_takes_too_long_is_killed_with_what_it_started(self):
         child = self.dir / "child"
@@ -81,7 +90,36 @@ class GpuRun(unittest.TestCase):
         with self.assertRaises(subprocess.TimeoutExpired):
             job.finished(0.2)
         self.assertEqual(job.process.poll(), 0)
-        self.assertTrue((self.dir / "stopped").exists())
+        self.assertTrue((self.dir / "slow.stopped").exists())
+
+    def test_a_job_that_fails_is_told_with_what_it_said(self):
+        job = self.job("#!/bin/sh\necho no disk >&2; exit 3\n")
+        with self.assertRaisesRegex(SystemExit, "the job ended with 3: no disk"):
+            job.finished(60)
+
+    def test_a_job_that_cannot_be_stopped_is_killed_with_what_it_started(self):
+        job = self.job(STUCK)
+        child = self.dir / "slow.child"
+        self.until(lambda: child.exists() and child.read_text(encoding="utf-8").strip())
+        with unittest.mock.patch("runs.REFUSED_SECONDS", 0.2), self.assertRaises(subprocess.TimeoutExpired):
+            job.finished(0.2)
+        self.assertIsNotNone(job.process.poll())
+        pid = int(child.read_text(encoding="utf-8"))
+        self.until(lambda: not is_running(pid))
+
+    def test_a_part_whose_job_hangs_has_failed_and_the_next_one_runs(self):
+        place, table = self.place(), self.run_.Table()
+        place.synth = lambda *_: None
+        args = types.SimpleNamespace(build=self.dir / "build", pack=self.dir, rows=8, device="cpu", python=sys.executable)
+        alone = unittest.mock.Mock(return_value="{}")
+        with unittest.mock.patch.multiple(self.run_, JOB_SECONDS=0.2, called=alone):
+            self.run_.measured(self.run_.Build(args), ["deepfm", "transformer"], table, place)
+        alone.assert_called_once()
+        rows = [line for line in table.text().splitlines() if "FAILED" in line]
+        self.assertEqual(len(rows), 5, table.text())
+        for row in rows:
+            self.assertIn("timed out after 0.2 seconds", row)
+        self.assertTrue(table.failed)
 
     def test_a_job_that_does_not_come_to_what_is_awaited_is_stopped(self):
         job = self.job()

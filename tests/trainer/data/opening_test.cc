@@ -5,9 +5,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <random>
 #include <thread>
 
+#include "tests/trainer/data/packed.h"
 #include "tests/trainer/data/testing.h"
+#include "trainer/data/index/index_build.h"
 
 namespace antdt::data {
 namespace {
@@ -52,6 +56,37 @@ TEST_F(OpeningTest, ThePassTellsHowFarItIs) {
     EXPECT_TRUE(i == 0 || pass[i].done_bytes > pass[i - 1].done_bytes) << i;
   }
   EXPECT_GT(pass.back().done_bytes, bytes - 2 * Opening::kTellEvery);
+}
+
+TEST_F(OpeningTest, ThePassOverAPackedFileTellsHowFarInTheFileItIs) {
+  std::mt19937 random(5);
+  std::string text;
+  while (text.size() < std::size_t{6} << 20) {
+    for (int i = 0; i < 99; ++i) text.push_back(static_cast<char>('0' + random() % 64));
+    text.push_back('\n');
+  }
+  // Behind the content of the last there is as much again, which is hashed only.
+  const std::map<std::string, std::string> files{
+      {"a.gz", gzip(text, 1)},
+      {"a.zst", zstd_frames(text, std::size_t{1} << 18)},
+      {"padded.gz", gzip(text, 1) + std::string(std::size_t{5} << 20, '\0')}};
+  for (const auto& [name, packed] : files) {
+    ASSERT_GT(packed.size(), std::size_t{4} << 20) << name;
+    told.clear();
+    DataConfig lines;
+    lines.format = "lines";
+    lines.paths = {file(name, packed)};
+    ASSERT_OK(ensure_index(lines, cache(), nullptr, opening));
+    std::uint64_t before = 0;
+    for (const client::Io& io : told_of(kIndexesData)) {
+      if (io.path != lines.paths[0]) continue;  // the index is written
+      EXPECT_EQ(io.total_bytes, packed.size()) << name;
+      EXPECT_GE(io.done_bytes, before) << name;
+      EXPECT_LE(io.done_bytes, before + Opening::kTellEvery) << name;
+      before = io.done_bytes;
+    }
+    EXPECT_EQ(before, packed.size()) << name;
+  }
 }
 
 TEST_F(OpeningTest, AnIndexIsHashedOnceThoughItIsOpenedForBothSplits) {

@@ -46,6 +46,8 @@ class Gzip final : public Unpacker {
     return done;
   }
 
+  std::uint64_t position() const override { return in_; }
+
  private:
   // In the middle of a member: gives zlib what it would know by then.
   [[nodiscard]] Status enter(const AccessPoint& from) {

@@ -34,8 +34,8 @@ Result<std::string> scan_lines(const MappedFile& file, const TakeLine& take) {
   return found.front + windows + std::string(found.zeros(), '\0');
 }
 
-Result<PointsFound> scan_lines(const MappedFile& file, const TakeLine& take,
-                               const KeepWindow& keep) {
+Result<PointsFound> scan_lines(const MappedFile& file, const TakeLine& take, const KeepWindow& keep,
+                               const Passed& passed) {
   file.expect_sequential();
   ANTDT_TRY(const Packing packing, packing_of(file.path(), file.bytes()));
   if (packing == Packing::kPlain) {
@@ -61,6 +61,7 @@ Result<PointsFound> scan_lines(const MappedFile& file, const TakeLine& take,
     text.resize(kept + PointsBuilder::kSpan);
     ANTDT_TRY(const std::size_t more, unpacker->read(std::span(text).subspan(kept)));
     text.resize(kept + more);
+    if (passed) passed(unpacker->position());
     if (more == 0) break;
     if (text.find('\n', searched) == std::string::npos) {
       searched = text.size();

@@ -1,6 +1,7 @@
 // Unpacks a file from an access point on.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,8 @@ class Unpacker {
   // Fills `out` from its front with what comes next and says how much; less than asked for only at
   // the end of the content. kCorrupt: the file is damaged or cut short.
   [[nodiscard]] virtual Result<std::size_t> read(std::span<char> out) = 0;
+  // How much of the file has been read for what came so far.
+  [[nodiscard]] virtual std::uint64_t position() const = 0;
 };
 
 // `packed` is the whole file, which outlives the unpacker; `path` is for messages. `found`, if any,

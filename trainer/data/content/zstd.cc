@@ -33,6 +33,8 @@ class Zstd final : public Unpacker {
     return done;
   }
 
+  std::uint64_t position() const override { return in_; }
+
  private:
   [[nodiscard]] Result<std::size_t> some(std::span<char> out) {
     if (between_ && found_ != nullptr && found_->wants(out_)) {

@@ -31,6 +31,39 @@ constexpr int kBuilderVersion = 2;
 // finds it.
 constexpr const char* kBeside = ".antdt-index";
 
+// Hashes a file behind the pass over it, while the memory is at hand: a file is read once, whether
+// it is packed or not. Tells how far that is.
+class HashBehindPass {
+ public:
+  HashBehindPass(const MappedFile& file, Opening& opening) : file_(file), opening_(opening) {
+    XXH3_64bits_reset(&state_);
+    follow(0);
+  }
+  [[nodiscard]] std::uint64_t position() const { return position_; }
+  // The pass has read the file up to there.
+  void follow(std::uint64_t to) {
+    do {
+      const std::string_view next =
+          file_.bytes().substr(position_, std::min(to - position_, kAtOnce));
+      XXH3_64bits_update(&state_, next.data(), next.size());
+      position_ += next.size();
+      opening_.tell(kIndexesData, file_.path(), position_, file_.bytes().size());
+    } while (position_ < to);
+  }
+  // The pass may end before the file does: a packed file may be padded.
+  [[nodiscard]] std::uint64_t finish() {
+    follow(file_.bytes().size());
+    return XXH3_64bits_digest(&state_);
+  }
+
+ private:
+  static constexpr std::uint64_t kAtOnce = Opening::kTellEvery;
+  const MappedFile& file_;
+  Opening& opening_;
+  XXH3_state_t state_;
+  std::uint64_t position_ = 0;
+};
+
 // One pass over the text files of a data set.
 class TextPass {
  public:
@@ -89,30 +122,16 @@ class TextPass {
     indexed.first_record = writer_.records();
     std::uint64_t line_number = 0;
     ANTDT_TRY(const Packing packing, packing_of(path, bytes));
-    XXH3_state_t hash;
-    XXH3_64bits_reset(&hash);
-    std::size_t hashed = 0;
-    const auto hash_up_to = [&](std::size_t to) {
-      XXH3_64bits_update(&hash, bytes.data() + hashed, to - hashed);
-      hashed = to;
-    };
+    HashBehindPass hash(file, opening_);
     const bool is_plain = packing == Packing::kPlain;
-    std::uint64_t told = 0;
-    const auto look_up_from = [&](std::uint64_t offset) {
-      // In the wake of the lines, while the memory is at hand.
-      if (is_plain) hash_up_to(offset);
-      opening_.tell(kIndexesData, path, offset, is_plain ? bytes.size() : 0);
-      told = offset;
-    };
-    look_up_from(0);
     const auto take = [&](std::string_view line, std::uint64_t offset) -> Status {
-      if (offset - told >= Opening::kTellEvery) look_up_from(offset);
+      if (is_plain && offset - hash.position() >= Opening::kTellEvery) hash.follow(offset);
       return take_line(path, ++line_number, line, offset);
     };
     const auto keep = [this](std::string_view window) { writer_.keep_window(window); };
-    ANTDT_TRY(PointsFound points, scan_lines(file, take, keep));
-    hash_up_to(bytes.size());
-    indexed.fingerprint = hex_of(XXH3_64bits_digest(&hash));
+    const auto passed = [&](std::uint64_t position) { hash.follow(position); };
+    ANTDT_TRY(PointsFound points, scan_lines(file, take, keep, passed));
+    indexed.fingerprint = hex_of(hash.finish());
     indexed.points_bytes = points.front.empty() ? 0 : points.bytes();
     writer_.add_points(std::move(points));
     indexed.records = writer_.records() - indexed.first_record;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <tuple>
 #include <utility>
 
 #include "core/os/fs.h"
@@ -33,8 +34,11 @@ bool is_at(int fd, const std::string& path) {
          opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
+// The first line of a lock file; the others are what its owner says.
+std::string line_of_pid() { return fmt::format("{}\n", getpid()); }
+
 Status write_pid(int fd, const std::string& path) {
-  const std::string text = fmt::format("{}\n", getpid());
+  const std::string text = line_of_pid();
   if (ftruncate(fd, 0) != 0 ||
       pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
     return fail_errno(ErrorKind::kIo, errno, "writing the lock file " + path);
@@ -78,6 +82,20 @@ std::optional<pid_t> FileLock::owner(const std::string& path) {
   if (flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) pid = read_pid(fd);
   close(fd);
   return pid;
+}
+
+// Written as a whole, so that the pid is there all the time.
+void FileLock::say(std::string_view text) {
+  const std::string whole = line_of_pid().append(text);
+  const ssize_t written = pwrite(fd_, whole.data(), whole.size(), 0);
+  if (written >= 0) std::ignore = ftruncate(fd_, written);
+}
+
+std::string FileLock::said(const std::string& path) {
+  const Result<std::string> whole = read_file(path);
+  if (!whole) return "";
+  const std::size_t end = whole->find('\n');
+  return end == std::string::npos ? "" : whole->substr(end + 1);
 }
 
 FileLock::FileLock(FileLock&& other) noexcept

@@ -60,7 +60,7 @@ class FileWriter {
 [[nodiscard]] Result<bool> on_network_filesystem(const std::string& path);
 
 // An exclusive lock that ends with its process, on a file that contains the owner's pid for
-// messages. Not inherited through exec.
+// messages, and what the owner says to those that wait. Not inherited through exec.
 class FileLock {
  public:
   // Takes the lock without waiting. kRefused, naming the owner's pid, if another process has it;
@@ -68,6 +68,12 @@ class FileLock {
   [[nodiscard]] static Result<FileLock> acquire(const std::string& path);
   // The pid in the lock file of the present owner; empty if there is none.
   [[nodiscard]] static std::optional<pid_t> owner(const std::string& path);
+
+  // Says something to those that wait for the lock, in place of what was said before. It may be
+  // lost, and one that looks meanwhile may see a mixture of both if they differ in length.
+  void say(std::string_view text);
+  // What the owner of the lock file says; empty: nothing. Nobody may own it any more.
+  [[nodiscard]] static std::string said(const std::string& path);
 
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&& other) noexcept;

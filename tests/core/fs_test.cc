@@ -109,6 +109,25 @@ TEST(FileLockTest, IsFreeAndRemovedAfterItsOwner) {
   EXPECT_TRUE(FileLock::acquire(directory / "lock"));
 }
 
+TEST(FileLockTest, WhatTheOwnerSaysIsReadByOthersAndEndsWithIt) {
+  const TempDir directory;
+  const std::string path = directory / "lock";
+  EXPECT_EQ(FileLock::said(path), "");
+  {
+    auto lock = FileLock::acquire(path);
+    ASSERT_TRUE(lock) << lock.error().message;
+    EXPECT_EQ(FileLock::said(path), "");
+    lock->say("3 of 12\n");
+    EXPECT_EQ(FileLock::said(path), "3 of 12\n");
+    lock->say("done");
+    EXPECT_EQ(FileLock::said(path), "done");
+    EXPECT_EQ(FileLock::owner(path), getpid());
+  }
+  const auto next = FileLock::acquire(path);
+  ASSERT_TRUE(next) << next.error().message;
+  EXPECT_EQ(FileLock::said(path), "");
+}
+
 TEST(FileLockTest, EndsWithAProcessThatIsKilled) {
   const TempDir directory;
   const std::string path = directory / "lock";

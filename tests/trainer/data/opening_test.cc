@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <random>
 #include <thread>
 
@@ -160,6 +162,47 @@ TEST_F(OpeningTest, WhoWaitsForAnothersIndexTellsHowMuchOfItThereIs) {
   EXPECT_EQ(told[0].path, built);
   EXPECT_EQ(told[0].done_bytes, 4096U);
   EXPECT_EQ(told[0].total_bytes, 0U);
+}
+
+// Images are hashed before anything of their index is written.
+TEST_F(OpeningTest, WhoWaitsForAnothersIndexSeesThatTheBuilderMovesThoughTheIndexDoesNotGrow) {
+  const std::string images = std::string("\0\0\x08\x03\0\0\x08\0\0\0\0\x20\0\0\0\x20", 16);
+  const std::string labels = std::string("\0\0\x08\x01\0\0\x08\0", 8) + std::string(2048, 'x');
+  const std::string pixels(std::size_t{2} << 20, 'p');
+  const std::string data = config("idx", file("images", images + pixels),
+                                  R"(, "labels": [")" + file("labels", labels) + "\"]");
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool building = false;
+  std::vector<client::Io> waited, built;
+  // Each piece is hashed once the other has seen the one before.
+  Opening builds{[&](client::Io io) {
+    if (io.what != kIndexesData) return;
+    std::unique_lock lock(mutex);
+    building = true;
+    built.push_back(io);
+    changed.notify_all();
+    EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(20), [&] {
+      return !waited.empty() && waited.back().done_bytes == io.done_bytes;
+    })) << io.done_bytes;
+  }};
+  Opening waits{[&](client::Io io) {
+    if (io.what != kWaitsForIndex) return;
+    const std::lock_guard lock(mutex);
+    waited.push_back(io);
+    changed.notify_all();
+  }};
+  std::thread builder([&] { EXPECT_TRUE(build_index(data, Split::kTrain, builds, cache())); });
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return building; });
+  }
+  EXPECT_TRUE(build_index(data, Split::kTrain, waits, cache()));
+  builder.join();
+  ASSERT_GE(built.size(), 3U);
+  ASSERT_GE(waited.size(), 3U);
+  EXPECT_EQ(waited[0].done_bytes, built[0].done_bytes);
+  EXPECT_EQ(waited[0].total_bytes, images.size() + pixels.size());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -233,6 +234,7 @@ std::string name_of(const DataConfig& config, const Index* train) {
 }
 
 std::string quarantine_of(const std::string& path) { return path + ".quarantine"; }
+std::string lock_of(const std::string& path) { return path + ".lock"; }
 
 Status build(const DataConfig& config, const Index* train, const std::string& path,
              Opening& opening) {
@@ -298,15 +300,37 @@ std::uint64_t unfinished_bytes(const std::string& path) {
   return bytes;
 }
 
+// How far the process is that has the lock. Its lock file says so: of a file that is hashed, or of
+// what waits in a file without a name, the unfinished index shows nothing.
+struct Position {
+  std::uint64_t done = 0, total = 0;
+};
+constexpr int kDigits = 20;  // always as many, so that each text replaces the last one as a whole
+
+std::string text_of(const Position& position) {
+  return fmt::format("{:0{}} {:0{}}\n", position.done, kDigits, position.total, kDigits);
+}
+
+Position position_of_builder(const std::string& path) {
+  const std::string said = FileLock::said(lock_of(path));
+  Position position;
+  if (said.size() < 2 * kDigits + 1) return {unfinished_bytes(path), 0};  // nothing is said yet
+  const char* const text = said.data();
+  std::from_chars(text, text + kDigits, position.done);
+  std::from_chars(text + kDigits + 1, text + 2 * kDigits + 1, position.total);
+  return position;
+}
+
 // Waits for the process that builds the same index. A process that dies releases the lock. Whoever
-// waits tells how much of the index there is, as the builder may belong to another job.
+// waits tells how far that process is, as it may belong to another job.
 Result<FileLock> lock(const std::string& path, Opening& opening) {
   constexpr int kLooksEvery = 50;  // turns of 20 ms
   for (int turn = 0;; ++turn) {
-    auto taken = FileLock::acquire(path + ".lock");
+    auto taken = FileLock::acquire(lock_of(path));
     if (taken || taken.error().kind != ErrorKind::kRefused) return taken;
     if (turn % kLooksEvery == 0) {
-      opening.tell(kWaitsForIndex, path + ".idx", unfinished_bytes(path), 0);
+      const Position position = position_of_builder(path);
+      opening.tell(kWaitsForIndex, path + ".idx", position.done, position.total);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
@@ -347,7 +371,10 @@ Result<Index> ensure_index(const DataConfig& config, const std::string& cache_di
   const std::string path = directory + "/" + name_of(config, train);
   if (auto index = open_valid(config, path, opening)) return std::move(*index);
   ANTDT_RETURN_IF_ERROR(check_writable(config, directory));
-  ANTDT_TRY(const FileLock held, lock(path, opening));
+  ANTDT_TRY(FileLock held, lock(path, opening));
+  const auto listening = opening.listen([&](const client::Io& io) {
+    held.say(text_of({io.done_bytes, io.total_bytes}));
+  });
   if (auto index = open_valid(config, path, opening)) return std::move(*index);
   remove_unfinished(path);
   ANTDT_RETURN_IF_ERROR(build(config, train, path, opening));

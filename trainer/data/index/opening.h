@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "trainer/client/client.h"
 #include "trainer/data/index/mapped_file.h"
@@ -28,11 +30,17 @@ class Opening {
   explicit Opening(Tell tell = {}) : tell_(std::move(tell)) {}
   // `total`: 0 if it is not known.
   void tell(const char* what, const std::string& path, std::uint64_t done, std::uint64_t total) {
-    if (tell_) tell_({what, path, done, total});
+    const client::Io io{what, path, done, total};
+    for (const Tell& listener : listeners_) listener(io);
+    if (tell_) tell_(io);
   }
   void tell_that_it_is_open() {
     if (tell_) tell_({});
   }
+  // As long as the returned value lives, `listener` is told, too, before the others are. The last
+  // of them ends first.
+  class Listening;
+  [[nodiscard]] Listening listen(Tell listener);
   // XXH3 of bytes of the file. Tells how far it is.
   [[nodiscard]] std::uint64_t hash(const char* what, const MappedFile& file,
                                    std::string_view bytes);
@@ -49,7 +57,26 @@ class Opening {
   }
 
   Tell tell_;
+  std::vector<Tell> listeners_;
   std::set<Key> checked_;
 };
+
+class Opening::Listening {
+ public:
+  ~Listening() { opening_.listeners_.pop_back(); }
+  Listening(const Listening&) = delete;
+  Listening& operator=(const Listening&) = delete;
+
+ private:
+  friend class Opening;
+  Listening(Opening& opening, Tell listener) : opening_(opening) {
+    opening_.listeners_.push_back(std::move(listener));
+  }
+  Opening& opening_;
+};
+
+inline Opening::Listening Opening::listen(Tell listener) {
+  return Listening(*this, std::move(listener));
+}
 
 }  // namespace antdt::data

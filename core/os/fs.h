@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
@@ -33,6 +34,10 @@ class FileWriter {
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }  // how much was written so far
   // Syncs what was written so far. finish() returns the error, if any.
   void sync();
+  // Shows by the time of the unfinished file that it is still being written, though nothing is
+  // written to it for long: afterwards that time is at most kFreshFor ago.
+  void keep_fresh();
+  static constexpr std::chrono::seconds kFreshFor{60};
   // Syncs the file and renames it into place.
   [[nodiscard]] Status finish();
 

@@ -91,6 +91,23 @@ TEST(NetworkFilesystemTest, ALocalDirectoryIsOnNoNetworkFilesystem) {
   EXPECT_FALSE(network_filesystem(directory / "missing"));
 }
 
+TEST(FileWriterTest, AnUnfinishedFileIsKeptFreshThoughNothingIsWritten) {
+  namespace fs = std::filesystem;
+  const TempDir directory;
+  auto writer = FileWriter::create(directory / "f");
+  ASSERT_TRUE(writer) << writer.error().message;
+  const fs::path unfinished = fs::directory_iterator(directory.path())->path();
+  const auto now = fs::file_time_type::clock::now();
+  const auto of_now = fs::last_write_time(unfinished);
+  writer->keep_fresh();
+  EXPECT_EQ(fs::last_write_time(unfinished), of_now) << "it is fresh";
+  fs::last_write_time(unfinished, now - 2 * FileWriter::kFreshFor);
+  writer->keep_fresh();
+  EXPECT_GT(fs::last_write_time(unfinished), now - FileWriter::kFreshFor);
+  EXPECT_TRUE(writer->finish());
+  writer->keep_fresh();
+}
+
 TEST(FileLockTest, ASecondLockIsRefusedAndNamesTheOwner) {
   const TempDir directory;
   const auto lock = FileLock::acquire(directory / "lock");

@@ -41,6 +41,14 @@ class OpeningTest : public DataTest {
     return some;
   }
 
+  using Clock = std::filesystem::file_time_type::clock;
+  static auto age_of(const std::string& path) {
+    return Clock::now() - std::filesystem::last_write_time(path);
+  }
+  static void age(const std::string& path) {
+    std::filesystem::last_write_time(path, Clock::now() - std::chrono::hours(2));
+  }
+
   std::vector<client::Io> told;
   Opening opening{[this](client::Io io) { told.push_back(std::move(io)); }};
 };
@@ -124,20 +132,24 @@ TEST_F(OpeningTest, AnIndexThatChangedSinceItWasCheckedIsCheckedAgain) {
   EXPECT_FALSE(told_of(kIndexesData).empty()) << "it is built again";
 }
 
-TEST_F(OpeningTest, WhatAKilledBuildLeftIsRemovedByTheNext) {
+// A lock may not reach other hosts, and what is fresh may be what one of them writes.
+TEST_F(OpeningTest, WhatAKilledBuildLeftIsRemovedWhenItIsOldAndNoSooner) {
   const std::string data = job();
   ASSERT_OK(index(data));
   const std::string built = index_file();
   std::filesystem::rename(built, built + ".Ab12cd");
+  const std::string fresh = built + ".Ef34gh";
+  std::ofstream(fresh) << "of a build on another host";
   const std::string other = cache() + "/other.idx.Ab12cd";
-  std::ofstream(other) << "of a build that may go on";
+  std::ofstream(other) << "of another index";
+  for (const std::string& old : {built + ".Ab12cd", other}) age(old);
   ASSERT_OK(index(data));
   std::vector<std::string> left;
   for (const auto& entry : std::filesystem::directory_iterator(cache())) {
     left.push_back(entry.path().string());
   }
   std::ranges::sort(left);
-  std::vector<std::string> expected{built, other};
+  std::vector<std::string> expected{built, fresh, other};
   std::ranges::sort(expected);
   EXPECT_EQ(left, expected);
 }
@@ -203,6 +215,23 @@ TEST_F(OpeningTest, WhoWaitsForAnothersIndexSeesThatTheBuilderMovesThoughTheInde
   ASSERT_GE(waited.size(), 3U);
   EXPECT_EQ(waited[0].done_bytes, built[0].done_bytes);
   EXPECT_EQ(waited[0].total_bytes, images.size() + pixels.size());
+}
+
+TEST_F(OpeningTest, ABuildKeepsItsUnfinishedFileFresh) {
+  const std::string data = job();
+  int looked = 0;
+  Opening builds{[&](const client::Io& io) {
+    if (io.what != kIndexesData) return;
+    for (const auto& entry : std::filesystem::directory_iterator(cache())) {
+      const std::string path = entry.path().string();
+      if (path.find(".idx.") == std::string::npos) continue;
+      EXPECT_LT(age_of(path), std::chrono::minutes(30)) << looked;
+      ++looked;
+      age(path);
+    }
+  }};
+  ASSERT_OK(build_index(data, Split::kTrain, builds, cache()));
+  EXPECT_GE(looked, 4);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -236,11 +237,16 @@ std::string name_of(const DataConfig& config, const Index* train) {
 std::string quarantine_of(const std::string& path) { return path + ".quarantine"; }
 std::string lock_of(const std::string& path) { return path + ".lock"; }
 
+// What nobody has written to for so long was left by a build that was killed.
+constexpr std::chrono::hours kAbandonedAfter{1};
+static_assert(FileWriter::kFreshFor * 10 < kAbandonedAfter, "clocks of hosts differ");
+
 Status build(const DataConfig& config, const Index* train, const std::string& path,
              Opening& opening) {
   // Who can read the data can read what lies beside them.
   ANTDT_TRY(IndexWriter writer,
             IndexWriter::create(path + ".idx", config.index_beside ? 0644 : 0600));
+  const auto listening = opening.listen([&](const client::Io& /*io*/) { writer.keep_fresh(); });
   if (config.format == "idx") return build_idx(config, writer, opening);
   const std::unique_ptr<RowFormat> format = make_row_format(config);
   return TextPass(config, *format, train, writer, opening).run(quarantine_of(path));
@@ -271,8 +277,8 @@ Status check_writable(const DataConfig& config, const std::string& directory) {
                   : "XDG_CACHE_HOME says where indexes are kept");
 }
 
-// What is written of an index and is not in its place: by the process that has the lock, and by
-// those that died while they had it.
+// What is written of an index and is not in its place: by the process that has the lock, by those
+// that died while they had it, and by processes of hosts that the lock does not reach.
 std::vector<std::filesystem::path> unfinished(const std::string& path) {
   const std::filesystem::path index = path + ".idx";
   const std::string begin = index.filename().string() + ".";
@@ -285,9 +291,15 @@ std::vector<std::filesystem::path> unfinished(const std::string& path) {
   return found;
 }
 
-void remove_unfinished(const std::string& path) {
-  std::error_code error;  // whoever may not remove it builds its own all the same
-  for (const auto& file : unfinished(path)) std::filesystem::remove(file, error);
+// Some network filesystems (Lustre with localflock, NFS with nolock) keep a lock to one host, so
+// what is there may be what another host is writing now. Who writes keeps its file fresh.
+void remove_abandoned(const std::string& path) {
+  const auto now = std::filesystem::file_time_type::clock::now();
+  for (const auto& file : unfinished(path)) {
+    std::error_code error;  // whoever may not remove it builds its own all the same
+    const auto written = std::filesystem::last_write_time(file, error);
+    if (!error && now - written > kAbandonedAfter) std::filesystem::remove(file, error);
+  }
 }
 
 std::uint64_t unfinished_bytes(const std::string& path) {
@@ -376,7 +388,7 @@ Result<Index> ensure_index(const DataConfig& config, const std::string& cache_di
     held.say(text_of({io.done_bytes, io.total_bytes}));
   });
   if (auto index = open_valid(config, path, opening)) return std::move(*index);
-  remove_unfinished(path);
+  remove_abandoned(path);
   ANTDT_RETURN_IF_ERROR(build(config, train, path, opening));
   return Index::open(path + ".idx", opening);
 }

@@ -21,8 +21,8 @@ namespace antdt::data {
 
 // The index of `config`'s files: the one in `cache_dir` if it is valid, else a new one, which is
 // built under a lock file so that processes that start together build it once, and those that wait
-// tell how far it is. What a build that was killed left there is removed. `train` has the classes
-// that labels must belong to; null: learn them.
+// tell how far it is. What a build that was killed left there is removed once it is an hour old.
+// `train` has the classes that labels must belong to; null: learn them.
 [[nodiscard]] Result<Index> ensure_index(const DataConfig& config, const std::string& cache_dir,
                                          const Index* train, Opening& opening);
 

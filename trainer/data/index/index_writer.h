@@ -29,6 +29,8 @@ class IndexWriter {
     if (pending_.size() == kPending) flush();
   }
   [[nodiscard]] std::uint64_t records() const { return records_; }
+  // Shows that the file is still being written (FileWriter).
+  void keep_fresh() { file_.keep_fresh(); }
   // A window of the next packed file, and then the rest of its access points.
   void keep_window(std::string_view packed);
   void add_points(PointsFound points) { points_.push_back(std::move(points)); }

@@ -345,8 +345,10 @@ void Membership::on(const TimePassed&, Effects& out) {
     const Duration patience = starting ? std::max(patience_, kStartPatience) : patience_;
     if (now_ - std::max(since_, asked) < patience) continue;
     asked = now_;  // repeated only after the same time again
-    out.emplace_back(EndUnresponsive{
-        member, fmt::format("it was asked {} {:.0f} s ago", waiting_for(), to_seconds(patience))});
+    const char* hint = ": if it needs longer before it joins, raise failure.hang_after";
+    out.emplace_back(
+        EndUnresponsive{member, fmt::format("it was asked {} {:.0f} s ago{}", waiting_for(),
+                                            to_seconds(patience), starting ? hint : "")});
   }
 }
 

@@ -378,7 +378,8 @@ ANTDT_API void antdt_loose_close(antdt_loose* loose);
  * be packed by gzip or zstd. An index says where each record begins, so that any of them is read
  * without what is before it; it is built in one pass when there is none yet (docs/data.md). Needs
  * no job. A handle is for one thread at a time. A child that was forked may use its copy, if no
- * other thread was in a call. */
+ * other thread was in a call. A file that cannot be read any more (its disk fails, or it was cut
+ * short) is a SIGBUS, which is left to the program. */
 typedef struct antdt_data antdt_data;
 
 enum {

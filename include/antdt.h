@@ -396,7 +396,8 @@ typedef struct antdt_data_options {
   const char* cache_dir; /* for the index; NULL: $XDG_CACHE_HOME/antdt/index or its usual place */
 } antdt_data_options;
 
-/* Reads the index, or builds it; others that open the same files meanwhile wait for that.
+/* Reads the index, or builds it; others that open the same files meanwhile wait for that. The
+ * process that an agent started tells its job how far it is, until it joins: the job waits.
  * ANTDT_CONFIG: a file is missing, empty, damaged or packed by something else; ANTDT_IO. */
 ANTDT_API int antdt_data_open(const antdt_data_options* options, antdt_data** data);
 

@@ -4,7 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/clock.h"
 #include "include/antdt.h"
+#include "trainer/c_api/data_progress.h"
 #include "trainer/c_api/handle.h"
 #include "trainer/c_api/last_error.h"
 #include "trainer/data/index/index_build.h"
@@ -40,7 +42,9 @@ Result<std::unique_ptr<antdt_data>> open_lines(const antdt_data_options& options
   if (!told) {
     ANTDT_TRY(cache, data::default_cache_dir());
   }
-  data::Opening opening;
+  const SteadyClock clock;
+  DataProgress progress = DataProgress::of_this_process(clock);
+  data::Opening opening([&](const client::Io& io) { progress.tell(io); });
   ANTDT_TRY(data::Index index, data::ensure_index(config, cache, nullptr, opening));
   ANTDT_TRY(data::LineFiles lines, data::LineFiles::open(std::move(index)));
   return std::make_unique<antdt_data>(std::move(lines));

@@ -6,6 +6,7 @@
 
 #include "core/permutation.h"
 #include "include/antdt.h"
+#include "trainer/c_api/data_progress.h"
 #include "trainer/c_api/handle.h"
 #include "trainer/c_api/last_error.h"
 #include "trainer/c_api/program/skipped.h"
@@ -18,6 +19,7 @@ using namespace antdt::capi;
 struct antdt_loose {
   const OfThisProcess owner;
   std::unique_ptr<client::Loose> loose;
+  const OpenClient open{nullptr};  // it joins when it is opened
   About about;
   std::vector<std::uint64_t> records;  // of the last work
   std::uint64_t phase = 0;             // likewise

@@ -62,6 +62,7 @@ Member::Member(const Settings& settings, Connection connection, trainer::Injecte
                trainer::CollectiveFactory make_collective)
     : in_job_(connection.in_job),
       client_(std::move(connection.client)),
+      open_(client_.get()),
       config_(std::move(connection.config)),
       data_(std::move(connection.data)),
       clock_(std::move(connection.clock)),
@@ -108,6 +109,7 @@ Member::~Member() {
 void Member::start() {
   const std::lock_guard lock(starting_);
   if (started_.exchange(true)) return;
+  open_.joins();
   const SignalsBlocked no_signals;
   thread_ = std::thread([this] { live(); });
 }

@@ -10,6 +10,7 @@
 
 #include "core/clock.h"
 #include "core/result.h"
+#include "trainer/c_api/data_progress.h"
 #include "trainer/c_api/program/evaluations.h"
 #include "trainer/c_api/program/exchange.h"
 #include "trainer/c_api/program/reductions.h"
@@ -57,6 +58,7 @@ class Member {
 
   const bool in_job_;
   const std::unique_ptr<client::Client> client_;
+  OpenClient open_;  // its data may be opened after it is
   const trainer::TrainerConfig config_;
   const wire::DataIdentity data_;
   const std::unique_ptr<const SteadyClock> clock_;

@@ -1,0 +1,103 @@
+#include "trainer/c_api/data_progress.h"
+
+#include <unistd.h>
+
+#include <mutex>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/role_protocol.h"
+#include "core/wire/packet.h"
+#include "core/wire/worker_messages.h"
+
+namespace antdt::capi {
+namespace {
+
+struct OpenClients {
+  std::mutex mutex;
+  std::vector<const OpenClient*> all;
+};
+OpenClients& open_clients() {
+  static auto* const clients = new OpenClients;  // a job may be closed when the process ends
+  return *clients;
+}
+
+std::optional<client::Environment> worker_of_this_process() {
+  if (::getsid(0) != ::getpid()) return {};
+  auto found = client::Environment::from_process();
+  if (!found || !speaks(found->protocol, Protocol::kAntdt)) return {};
+  return std::move(*found);
+}
+
+}  // namespace
+
+OpenClient::OpenClient(client::Client* client) : client_(client) {
+  const std::lock_guard lock(open_clients().mutex);
+  open_clients().all.push_back(this);
+}
+
+OpenClient::~OpenClient() {
+  const std::lock_guard lock(open_clients().mutex);
+  std::erase(open_clients().all, this);
+}
+
+void OpenClient::joins() {
+  const std::lock_guard lock(open_clients().mutex);
+  if (client_ != nullptr) client_->set_io({});
+  client_ = nullptr;
+}
+
+bool OpenClient::tell(const client::Io& io) {
+  const std::lock_guard lock(open_clients().mutex);
+  for (const OpenClient* open : open_clients().all) {
+    if (open->client_ != nullptr) open->client_->set_io(io);
+  }
+  return !open_clients().all.empty();
+}
+
+DataProgress DataProgress::of_this_process(const Clock& clock) {
+  return {worker_of_this_process(), clock};
+}
+
+DataProgress::DataProgress(std::optional<client::Environment> self, const Clock& clock)
+    : self_(std::move(self)), clock_(clock), due_(clock.now() + kTellEvery) {}
+
+DataProgress::~DataProgress() {
+  if (told_) send({});
+}
+
+void DataProgress::tell(const client::Io& io) {
+  if (!self_) return;
+  drop_what_came();
+  if (clock_.now() < due_) return;
+  due_ = clock_.now() + kTellEvery;
+  told_ = true;
+  send(io);
+}
+
+// Data are opened, told of or not: no error ends that.
+void DataProgress::send(const client::Io& io) {
+  if (OpenClient::tell(io)) return;
+  if (!agent_) {
+    auto link = transport::IpcDealer::connect(self_->socket);
+    if (!link) return;
+    agent_ = std::move(*link);
+  }
+  wire::Report report;
+  report.activity = "startup";
+  report.io = io.what;
+  report.io_path = io.path;
+  report.io_done_bytes = io.done_bytes;
+  report.io_total_bytes = io.total_bytes;
+  const wire::Envelope envelope{{}, self_->job, self_->self.worker, self_->self.attempt, {}, 0};
+  std::ignore = agent_->send(wire::make_packet(envelope, report));
+}
+
+// A link sends, and connects, only while somebody receives.
+void DataProgress::drop_what_came() {
+  while (agent_ && agent_->receive()) {
+  }
+}
+
+}  // namespace antdt::capi

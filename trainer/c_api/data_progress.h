@@ -1,0 +1,69 @@
+// Tells the job how far this process is with opening its data. That precedes joining and may take
+// hours, and who waits for the process to join waits as long as bytes move
+// (ctl/processes/io_watch.h).
+//
+// A program opens its data first as a rule, because antdt_open is told how many records there are.
+// Then it has no client yet, and reports go to its agent over a link of their own, without a hello
+// and without a thread. What the agent sends over that link is dropped: until a worker joins, that
+// is nothing that would not be sent again.
+//
+// Only the process tells that the agent started, which leads a session of its own
+// (antdtd/shim/shim_spawn.cc). What that process starts has the same environment, and the agent
+// would take its link for the worker's.
+#pragma once
+
+#include <optional>
+
+#include "core/clock.h"
+#include "core/transport/ipc_dealer.h"
+#include "trainer/client/client.h"
+#include "trainer/client/environment.h"
+
+namespace antdt::capi {
+
+// The client of a job that is open in this process. While there is one, it tells. Any thread.
+class OpenClient {
+ public:
+  // `client`: null if it has joined.
+  explicit OpenClient(client::Client* client);
+  ~OpenClient();
+  OpenClient(const OpenClient&) = delete;
+  OpenClient& operator=(const OpenClient&) = delete;
+
+  // From now on its reports are about the training.
+  void joins();
+  // Whether a client is open. Those that have not joined are told.
+  static bool tell(const client::Io& io);
+
+ private:
+  client::Client* client_;
+};
+
+// While a data set is being opened; of one thread.
+class DataProgress {
+ public:
+  static constexpr Duration kTellEvery = std::chrono::seconds(1);
+
+  // Of this process: it tells nobody if no agent started it.
+  [[nodiscard]] static DataProgress of_this_process(const Clock& clock);
+  // `self`: the worker that this process is, if it is one.
+  DataProgress(std::optional<client::Environment> self, const Clock& clock);
+  // The data are open, or cannot be opened.
+  ~DataProgress();
+  DataProgress(const DataProgress&) = delete;
+  DataProgress& operator=(const DataProgress&) = delete;
+
+  void tell(const client::Io& io);
+
+ private:
+  void send(const client::Io& io);
+  void drop_what_came();
+
+  const std::optional<client::Environment> self_;
+  const Clock& clock_;
+  MonoTime due_;  // nothing is told of what takes less than kTellEvery
+  bool told_ = false;
+  std::optional<transport::IpcDealer> agent_;
+};
+
+}  // namespace antdt::capi

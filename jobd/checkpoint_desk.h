@@ -33,8 +33,8 @@ class CheckpointDesk {
   // Finds the newest checkpoint: first it fetches those that other hosts have and this one lacks.
   // While they cannot be listed, or none can be read that is there, or that a host that is away may
   // have, it looks again and again. For one that is newer than what can be read it waits a minute.
-  // Who asks again meanwhile gets the same answer. If members could not read what was found last,
-  // it looks again after a pause.
+  // Who asks again meanwhile gets the same answer. If members or servers could not read what was
+  // found last, it looks again after a pause.
   void find(const ctl::job::FindCheckpoint& o);
   // On all hosts.
   void remove_unfinished(ctl::copies::Age up_to);

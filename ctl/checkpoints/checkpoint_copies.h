@@ -95,8 +95,8 @@ struct CheckpointNeeded {
   std::string host;
   std::string name;
 };
-// Members could not read this checkpoint, so copies of it may be bad, or gone. None counts before
-// it was compared with that of the launching host.
+// Members or servers could not read this checkpoint, so copies of it may be bad, or gone. None
+// counts before it was compared with that of the launching host.
 struct CopiesDoubted {
   std::string name;
 };

@@ -165,8 +165,8 @@ struct RememberEntry {
 };
 // Answered by CheckpointFound, with the newest complete checkpoint.
 struct FindCheckpoint {
-  // Not empty: why no member can read just now what was found last. One looks again after a pause,
-  // and takes no copy of it on another host for whole before it was compared.
+  // Not empty: why no member, or one of the servers, can read what was found last. One looks again
+  // after a pause, and takes no copy of it on another host for whole before it was compared.
   std::string unread = {};
   std::string checkpoint = {};  // that one
   bool damaged = false;         // it is what they found there

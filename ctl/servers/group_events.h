@@ -161,8 +161,10 @@ struct ReportTrouble {
 };
 // What the servers held is lost. Answered by RestoreChosen.
 struct ChooseRestore {
-  std::string unread = {};      // why what was chosen last cannot be read just now; empty: it can
+  // Not empty: why the servers cannot read what was chosen last.
+  std::string unread = {};
   std::string checkpoint = {};  // that one
+  bool damaged = false;         // it is what a server found there
 };
 // A checkpoint is written or, with an error, given up.
 struct ConcludeCut {

@@ -1,6 +1,7 @@
 #include "ctl/servers/row_source.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace antdt::ctl::servers {
 
@@ -8,6 +9,11 @@ void RowSource::choose(const RestoreChosen& chosen) {
   restore_ = chosen.restore;
   version_ = chosen.version;
   state_ = State::kKnown;
+}
+
+bool RowSource::may_ask_again(Trouble why) {
+  if (restore_.empty() || why == Trouble::kServers) return false;
+  return why == Trouble::kDisk || std::exchange(damaged_, restore_) != restore_;
 }
 
 bool RowSource::ask_once() {

@@ -9,7 +9,11 @@
 // and only the lost server reads the checkpoint. What that means for the ledger is not decided
 // here.
 //
-// Durable, except for whether the checkpoint was asked for.
+// If a server cannot read the checkpoint, it is asked for again. What a server found in the files
+// does not pass, but it read the copy of its own host, and the launching host's may be good: for
+// that reason each checkpoint is asked for once more, and then what workers report counts.
+//
+// Durable, except for whether the checkpoint was asked for, and which one was found damaged.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +33,8 @@ class RowSource {
   void choose(const RestoreChosen& chosen);
   // From: any. To: lost.
   void lose() { state_ = state_ == State::kKnown ? State::kLost : state_; }
+  // Whether the checkpoint is to be asked for again, because a server cannot read its slices.
+  [[nodiscard]] bool may_ask_again(Trouble why);
   // From: lost. To: asked. Returns whether the checkpoint must be asked for now.
   [[nodiscard]] bool ask_once();
   [[nodiscard]] bool is_known() const { return state_ == State::kKnown; }
@@ -53,6 +59,7 @@ class RowSource {
   State state_ = State::kKnown;
   std::string restore_;
   std::uint64_t version_ = 0;
+  std::string damaged_;          // servers found it damaged, and it was asked for once more
   std::vector<Member> keepers_;  // servers of the group, or of the next one
 };
 

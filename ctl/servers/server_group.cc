@@ -103,7 +103,7 @@ void ServerGroup::on(const GroupJoinRequested& e, Effects& out) {
   }
   if (!workers_.is_admitted(e.member)) return;
   if (!e.problem.empty()) {
-    if (e.trouble == Trouble::kDisk && !rows_.restore().empty()) return slices_unread(e, out);
+    if (rows_.may_ask_again(e.trouble)) return slices_unread(e, out);
     if (auto trouble = workers_.note_trouble(e, now_)) out.emplace_back(std::move(*trouble));
   }
   out.emplace_back(AdmitWorker{e.member});
@@ -132,8 +132,7 @@ void ServerGroup::form_if_complete(Effects& out) {
   if (state_ != State::kGathering || roll_.workers().empty()) return;
   if (!placement_.can_assign(roll_) || !missing().empty()) return;
   if (!rows_.is_known()) {
-    if (rows_.ask_once())
-      out.emplace_back(ChooseRestore{std::exchange(unread_, {}), rows_.restore()});
+    if (rows_.ask_once()) out.emplace_back(std::exchange(question_, {}));
     return;
   }
   generation_ = generation_.next();
@@ -170,8 +169,9 @@ void ServerGroup::on(const GroupMemberLost& e, Effects& out) {
 // From: kServing. To: kGathering. The next group begins with a checkpoint, also those servers that
 // kept rows: some may have read theirs, and some worker may have trained with them.
 void ServerGroup::slices_unread(const GroupJoinRequested& e, Effects& out) {
-  unread_ = fmt::format("servers cannot read the checkpoint {}: {}", rows_.restore(), e.problem);
-  dissolve(unread_, out);
+  question_ = {fmt::format("servers cannot read the checkpoint {}: {}", rows_.restore(), e.problem),
+               rows_.restore(), e.trouble == Trouble::kCheckpoint};
+  dissolve(question_.unread, out);
   rows_.keep({});
   roll_.worker_joined(e.member);
   form_if_complete(out);

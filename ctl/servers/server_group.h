@@ -6,7 +6,7 @@
 //       └──── the group is over ───────┴──────────────────────────────────┘
 //
 // A group is over when it loses a server without a backup, when its number of servers changes, or
-// when a server cannot read its slices.
+// when a server cannot read its slices (row_source.h says how often that is tried).
 // Workers come and go while the group serves, and the others do not notice (group_workers.h). A new
 // worker is named to every server before it is told where the servers are (AdmitWorker). A lost
 // worker is named as leaving, and its home answers which of its places are applied (SettleLeaver).
@@ -136,8 +136,7 @@ class ServerGroup {
   Briefing briefing_;
   GroupCut cut_;
   RowSource rows_;
-  std::string
-      unread_;  // why the servers could not read rows_.restore(), until it is asked for again
+  ChooseRestore question_;  // that is asked next: why the servers could not read rows_.restore()
   Patience patience_;
   std::optional<std::uint32_t> backups_;
   double rate_ = 1;

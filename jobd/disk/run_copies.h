@@ -69,7 +69,7 @@ class RunCopies {
   void find(const std::string& newest, std::function<void(const Found&)> then);
   // Training goes on from what is here: other hosts may remove what is not.
   void chosen();
-  // Members could not read that checkpoint: copies are compared before they count again.
+  // Members or servers could not read that checkpoint: copies are compared before they count again.
   void doubt(const std::string& directory);
   // What was written of checkpoints up to this age is removed on other hosts.
   void given_up(ctl::copies::Age up_to);

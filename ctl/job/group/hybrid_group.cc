@@ -164,7 +164,7 @@ void HybridGroup::carry_out(const servers::Effect& effect, Work& work) {
                  },
                  [&](const servers::ChooseRestore& e) {
                    if (parts_.lifecycle.outcome()) return;
-                   work.say(FindCheckpoint{e.unread, e.checkpoint});
+                   work.say(FindCheckpoint{e.unread, e.checkpoint, e.damaged});
                  },
                  [&](const servers::ConcludeCut& e) { parts_.checkpoints.slices(e, work); },
                  // No server of such a job has two processes or is moved.

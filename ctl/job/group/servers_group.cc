@@ -122,7 +122,7 @@ void ServersGroup::carry_out(const servers::Effect& effect, Work& work) {
                  },
                  [&](const servers::ChooseRestore& e) {
                    if (parts_.lifecycle.outcome()) return;
-                   work.say(FindCheckpoint{e.unread, e.checkpoint});
+                   work.say(FindCheckpoint{e.unread, e.checkpoint, e.damaged});
                  },
                  [&](const servers::ConcludeCut& e) { cuts_.on(e, work); },
                  [&](const auto& e) { on(e, work); },

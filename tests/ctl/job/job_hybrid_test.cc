@@ -26,7 +26,7 @@ class JobHybridTest : public JobServersTest {
     for (const auto& start : sent<wire::PhaseStart>(outputs)) starts.push_back(start.second);
     for (const auto& abort : sent<wire::Abort>(outputs)) aborts.push_back(abort);
     for (const auto& store : all<job::StoreCheckpoint>(outputs)) stored.push_back(store);
-    for (const auto& search : all<job::FindCheckpoint>(outputs)) unread = search.unread, ++searches;
+    for (const auto& asked : all<job::FindCheckpoint>(outputs)) search = asked, ++searches;
   }
   template <class Body>
   job::Effects server_says(Member server, const Body& body) {
@@ -106,7 +106,7 @@ class JobHybridTest : public JobServersTest {
   std::vector<std::pair<Member, wire::Abort>> aborts;
   std::vector<job::StoreCheckpoint> stored;
   std::size_t searches = 0;
-  std::string unread;  // by the last search
+  job::FindCheckpoint search;  // the last one
 };
 
 TEST_F(JobHybridTest, MembersAreFormedOnceTheServersServeAndHearWhereTheyAre) {
@@ -193,7 +193,7 @@ TEST_F(JobHybridTest, RowsThatServersCannotReadJustNowTakeBothGroupsBack) {
   repeat();
   ASSERT_EQ(searches, 2U);
   EXPECT_THAT(
-      unread,
+      search.unread,
       HasSubstr("servers cannot read the checkpoint checkpoints/2: s1 on a: slice-01.rows"));
   EXPECT_THAT(sent<wire::PsServe>(feed(found)), SizeIs(2));
   EXPECT_EQ(machine->membership().lineage(), Lineage{3});
@@ -223,14 +223,36 @@ TEST_F(JobHybridTest, WhatServersRefuseIsToldAndEndsTheJobTheFifthTime) {
   EXPECT_THAT(outcome->first_cause, HasSubstr("s1 on a: the tables do not fit"));
 }
 
-TEST_F(JobHybridTest, ADamagedSliceEndsTheJobAsADamagedReplicaDoes) {
-  go_back_to_a_checkpoint();
+TEST_F(JobHybridTest, ADamagedSliceIsLookedForOnceMoreAndThenEndsTheJobAsADamagedReplicaDoes) {
+  const job::CheckpointFound found = go_back_to_a_checkpoint();
   settle();
+  ASSERT_TRUE(machine->membership().settled());
+  const Generation refused = machine->membership().generation();
+  const auto refuse = [&] {
+    wire::Join cannot = join(refused, Step{});
+    cannot.problem = cannot.unreadable = "s1 on a: slice-01.rows does not have the checksum";
+    for (const Member m : {w(0), w(1)}) feed(job::WorkerSaid{m, refused, 0, cannot});
+  };
+  refuse();
+  EXPECT_FALSE(machine->server_group().serving());
+  for (const Member m : {s(0, 2), s(1)}) joins(m);
+  refuse();
+  ASSERT_EQ(searches, 2U);
+  EXPECT_THAT(search.unread,
+              HasSubstr("servers cannot read the checkpoint checkpoints/2: s1 on a"));
+  EXPECT_EQ(search.checkpoint, "checkpoints/2");
+  EXPECT_TRUE(search.damaged);
+  feed(found);
+  refuse();
+  serve_all(2);
+  settle();
+  ASSERT_TRUE(machine->membership().settled());
   for (int n = 0; n < 5; ++n) {
     ASSERT_FALSE(outcome);
     leave_with("s1 on a: slice-01.rows does not have the checksum", true);
     settle();
   }
+  EXPECT_EQ(searches, 2U);
   for (const Member m : {w(0), w(1), s(0, 2), s(1)}) exits(m, SIGTERM);
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->code, 1);

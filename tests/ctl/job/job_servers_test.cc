@@ -45,17 +45,44 @@ TEST_F(JobServersTest, AnUnreachableServerIsReportedWithTheHostsAndFinallyEndsTh
   EXPECT_NE(outcome->first_cause.find("w1 on a: cannot reach"), std::string::npos);
 }
 
-TEST_F(JobServersTest, ADamagedSliceEndsTheJobAsADamagedReplicaDoes) {
-  start();
+// Each server reads the copy of its own host, and that of the job daemon may be good.
+TEST_F(JobServersTest, ADamagedSliceIsLookedForOnceMoreAndThenEndsTheJobAsADamagedReplicaDoes) {
+  const std::vector<Member> all_four = {w(0), w(1), s(0), s(1)};
+  begin(with_servers(), all_four);
+  const job::CheckpointFound found{"/run/checkpoints/s4", Step{}, machine->ledger().image(),
+                                   machine->accounts().image()};
+  for (const Member m : all_four) joins(m);
+  serve({s(0), s(1)});
+  exits(s(1), SIGKILL);
+  started_again(s(1, 2));
+  for (const Member m : {w(0), w(1)}) joins(m);
+  const auto go_back = [&] {
+    number.clear();
+    ASSERT_EQ(sent<wire::PsServe>(feed(found)).size(), 2U);
+    serve({s(0), s(1, 2)});
+    ASSERT_TRUE(machine->server_group().serving());
+  };
+  go_back();
   wire::Join cannot = join();
   cannot.problem = cannot.unreadable = "s0 on a: slice-01.rows does not have the checksum";
+  says(w(1), cannot);
+  const auto searches = all<job::FindCheckpoint>(joins(w(0)));
+  ASSERT_EQ(searches.size(), 1U);
+  EXPECT_EQ(searches[0].unread,
+            "servers cannot read the checkpoint /run/checkpoints/s4: s0 on a: slice-01.rows does "
+            "not have the checksum");
+  EXPECT_EQ(searches[0].checkpoint, "/run/checkpoints/s4");
+  EXPECT_TRUE(searches[0].damaged);
+  go_back();
   for (int n = 0; n < 5; ++n) {
+    ASSERT_FALSE(machine->lifecycle().outcome());
     clock.advance(std::chrono::seconds(6));
-    says(w(1), cannot);
+    EXPECT_TRUE(all<job::FindCheckpoint>(says(w(1), cannot)).empty());
   }
-  for (const Member m : {w(0), w(1), s(0), s(1)}) exits(m, SIGTERM);
+  for (const Member m : {w(0), w(1), s(0), s(1, 2)}) exits(m, SIGTERM);
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->code, 1);
+  EXPECT_EQ(outcome->exit_class, ExitClass::kCheckpoint);
   EXPECT_EQ(outcome->first_cause, "w1 on a: s0 on a: slice-01.rows does not have the checksum");
 }
 

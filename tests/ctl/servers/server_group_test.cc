@@ -261,6 +261,66 @@ TEST_F(ServerGroupTest, AServerThatBeganAnewEndsTheGroupBeforeItsEndIsHeardOf) {
   EXPECT_TRUE(all<DissolveGroup>(step(GroupMemberLost{s(0), "was killed"})).empty());
 }
 
+// Servers that have read a checkpoint, and find it damaged.
+class DamageGroupTest : public ServerGroupTest {
+ protected:
+  DamageGroupTest() {
+    form();
+    step(GroupMemberLost{s(1), "was killed"});
+    expect({s(0), s(1, 2)}, {w(0), w(1)});
+    for (const Member m : {w(0), w(1), s(1, 2)}) joins(m);
+  }
+  void begin_from(const std::string& checkpoint) {
+    step(servers::RestoreChosen{checkpoint, 9});
+    for (const Member m : {s(0), s(1, 2)}) serves(m, 1);
+    ASSERT_TRUE(group.serving());
+    now += std::chrono::seconds(10);
+  }
+  servers::Effects damage_is_found() {
+    return step(GroupJoinRequested{w(1), "", key(w(1)), "s1 on b: slice-01.rows is damaged",
+                                   servers::Trouble::kCheckpoint});
+  }
+};
+
+TEST_F(DamageGroupTest, ADamagedCheckpointIsAskedForOnceMoreAndThenItsDamageCounts) {
+  for (const std::string checkpoint : {"/c/s9", "/c/s8"}) {
+    begin_from(checkpoint);
+    const auto over = damage_is_found();
+    EXPECT_EQ(all<DissolveGroup>(over).size(), 1U);
+    EXPECT_TRUE(all<ReportTrouble>(over).empty()) << "the launching host's copy may be good";
+    const auto asks = all<ChooseRestore>(joins(w(0)));
+    ASSERT_EQ(asks.size(), 1U);
+    EXPECT_EQ(asks[0].unread, "servers cannot read the checkpoint " + checkpoint +
+                                  ": s1 on b: slice-01.rows is damaged");
+    EXPECT_EQ(asks[0].checkpoint, checkpoint);
+    EXPECT_TRUE(asks[0].damaged);
+  }
+  begin_from("/c/s8");
+  const auto again = damage_is_found();
+  ASSERT_EQ(all<ReportTrouble>(again).size(), 1U);
+  EXPECT_EQ(all<ReportTrouble>(again)[0].trouble, servers::Trouble::kCheckpoint);
+  EXPECT_FALSE(all<ReportTrouble>(again)[0].last);
+  EXPECT_TRUE(group.serving());
+}
+
+// As when the run is resumed: a copy may have been mended since then.
+TEST_F(DamageGroupTest, TheNextIncarnationAsksOnceMoreToo) {
+  begin_from("/c/s9");
+  damage_is_found();
+  joins(w(0));
+  begin_from("/c/s9");
+  const ServerGroupImage image = group.image();
+  group = ServerGroup({2, SyncStrategy::kPsBsp, 0});
+  group.restore(image, Generation{});
+  expect({s(0), s(1, 2)}, {w(0), w(1)});
+  step(servers::TimePassed{});
+  for (const Member m : {s(0), s(1, 2)}) serves(m, number());
+  damage_is_found();
+  const auto asks = all<ChooseRestore>(joins(w(0)));
+  ASSERT_EQ(asks.size(), 1U);
+  EXPECT_TRUE(asks[0].damaged);
+}
+
 class KeepingGroupTest : public ServerGroupTest {
  protected:
   KeepingGroupTest() { group = ServerGroup(config()); }
@@ -308,6 +368,7 @@ TEST_F(KeepingGroupTest, WhatAServerCannotReadJustNowIsChosenAgainAndAllServersR
   EXPECT_EQ(asks[0].unread,
             "servers cannot read the checkpoint /c/s9: s1 on b: slice-01.rows: Stale file "
             "handle");
+  EXPECT_FALSE(asks[0].damaged);
   EXPECT_TRUE(group.keepers().empty()) << "the checkpoint holds for all";
   EXPECT_EQ(group.waiting_for(), "the checkpoint from which training goes on");
   for (const SendServe& told : all<SendServe>(step(servers::RestoreChosen{"/c/s9", 9}))) {

@@ -200,6 +200,33 @@ class ParameterServers(SeparateHosts, server_jobs.ServersTest):
         self.assertEqual([s["id"] for s in summary["servers"]], ["s0", "s1", "s2"])
         self.assert_hosts_have_nothing_left(run_dir)
 
+    def test_a_damaged_copy_on_a_servers_host_is_replaced_when_the_run_is_resumed(self):
+        hosts = [self.add_host("hostb"), self.add_host("hostc")]
+        job = self.job(hosts, records=4 * RECORDS)
+        job.write_text(job.read_text().replace("[checkpoint]\n", "[checkpoint]\ncopies = 3\n"))
+        process, run_dir = self.launch(job)
+        self.await_training(run_dir, samples=RECORDS)
+        stopped = self.antdt("stop", run_dir)
+        self.assertEqual(stopped.returncode, 0, stopped.stderr)
+        process.communicate(timeout=60)
+        newest = tally.newest(run_dir)
+        for host in hosts:  # so that it does not matter on which of them s1 is started
+            self.assertIn(newest.name, self.checkpoints_on(host, run_dir)[0])
+            file = host.path(newest / "slice-05.rows")
+            content = bytearray(file.read_bytes())
+            content[100] ^= 1
+            file.write_bytes(content)
+        restored = len(self.events(run_dir, "restored"))
+        summary = self.assert_trained(self.resume(run_dir), run_dir, 4 * RECORDS)
+        [said] = self.events(run_dir, "checkpoint-damaged")
+        self.assertRegex(said, f"servers cannot read the checkpoint {newest}: s1 on host[bc]: "
+                               ".*slice-05.rows does not have the checksum .*"
+                               "copies on other hosts are compared with it, and all try once more")
+        self.assertEqual([f" from {newest} " in text
+                          for text in self.events(run_dir, "restored")[restored:]], [True, True])
+        self.assertEqual(summary["failures"], [])
+        self.assert_hosts_have_nothing_left(run_dir)
+
     def test_a_replica_takes_over_and_another_one_is_made_where_nothing_is_shared(self):
         process, run_dir, before = self.three_hosts("ps-bsp", extra_roles="replicas = 2\n")
         before["s1"].die()

@@ -76,8 +76,9 @@ void Training::progress() {
   if (life_.incidents.progress(life_.now)) out_.emplace_back(PersistImage{});
 }
 
-// A generation that settles ends an incident where members sum among themselves (GenerationSettled).
-// Groups of servers outlive the loss of a worker or a backup, and loose clients have none.
+// A generation that settles ends an incident where members sum among themselves
+// (GenerationSettled). Groups of servers outlive the loss of a worker or a backup, and loose
+// clients have none.
 void Training::goes_on() {
   const bool sums = life_.image.collective && life_.spec.servers == 0;
   if (sums || !life_.incidents.is_open()) return;
@@ -87,11 +88,17 @@ void Training::goes_on() {
 }
 
 void Training::look_at_programs() {
-  if (life_.spec.protocol == Protocol::kAntdt || life_.workers.empty()) return;
-  const auto runs_well = [&](const WorkerProcess& w) {
-    return w.running() && life_.seconds() - w.started_at_s > kRanForSeconds;
-  };
-  if (std::ranges::all_of(life_.workers, runs_well)) life_.incidents.run_well(life_.now);
+  if (life_.spec.protocol == Protocol::kAntdt) return;
+  bool any = false;
+  for (const WorkerProcess& w : life_.workers) {
+    // The others go on without those that have done their work, or have left as they were asked to.
+    const bool is_done =
+        w.state == WorkerProcess::kExited && classify(w, true) == FailureClass::kNone;
+    if (is_done || w.state == WorkerProcess::kRemoved) continue;
+    any = true;
+    if (!w.running() || life_.seconds() - w.started_at_s <= kRanForSeconds) return;
+  }
+  if (any) life_.incidents.run_well(life_.now);
 }
 
 void Training::open_phase(std::uint64_t phase) {

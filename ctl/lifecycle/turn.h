@@ -86,7 +86,8 @@ class Training : public Subject {
   void open_phase(std::uint64_t phase);
   void advance_if_complete();
   void order_checkpoint();
-  // With each tick: counts time in which programs of which no steps are known run well.
+  // With each tick: counts time in which the programs of which no steps are known run well, as far
+  // as they have not ended well or left.
   void look_at_programs();
   // With each tick: orders a checkpoint if one is due.
   void look_at_checkpoints();

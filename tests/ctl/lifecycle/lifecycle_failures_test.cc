@@ -253,6 +253,54 @@ TEST_F(LifecycleTest, ABudgetRefillsWhileProgramsWithoutStepsRun) {
   }
 }
 
+TEST_F(LifecycleTest, ABudgetRefillsThoughSomeProgramsWithoutStepsHaveEndedWellOrLeft) {
+  JobSpec s = bears({{"signal", 1}});
+  s.protocol = Protocol::kExec;
+  s.budget_refill = minutes(1);
+  const auto run_for = [&](int ran) {
+    for (int i = 0; i < ran; ++i) {
+      clock.advance(seconds(1));
+      step(lifecycle::TimePassed{});
+    }
+  };
+  for (const bool is_evicted : {false, true}) {
+    use(s);
+    step(lifecycle::HostCameUp{host("a", 0, 2)});
+    step(lifecycle::HostCameUp{host("b", 1, 1)});  // nobody else has room there
+    start(3);
+    run_for(20);
+    step(lifecycle::WorkerExited{w(1), killed(SIGKILL)});
+    for (const std::uint32_t i : {0U, 2U}) {
+      step(lifecycle::WorkerExited{w(i), killed(SIGTERM)});
+    }
+    for (const std::uint32_t i : {0U, 1U, 2U}) comes_up(w(i, 2));
+    ASSERT_EQ(life.budget_left(FailureClass::kSignal), 0U);
+    if (is_evicted) step(lifecycle::EvictionRequested{"w2", "for the test", seconds(9)});
+    step(lifecycle::WorkerExited{w(2, 2), is_evicted ? killed(SIGTERM) : code(0)});
+    ASSERT_EQ(state_of(w(2).worker), is_evicted ? "removed" : "exited");
+    run_for(90);
+    EXPECT_EQ(life.budget_left(FailureClass::kSignal), 1U) << is_evicted;
+  }
+}
+
+TEST_F(LifecycleTest, NoBudgetRefillsWhileAProgramWithoutStepsWaitsForRoom) {
+  JobSpec s = bears({{"host", 1}});
+  s.protocol = Protocol::kExec;
+  s.budget_refill = minutes(1);
+  use(s);
+  step(lifecycle::HostCameUp{host("a", 0, 1)});
+  step(lifecycle::HostCameUp{host("b", 1, 1)});
+  start(2);
+  step(lifecycle::HostLost{"b", "for the test"});
+  step(lifecycle::WorkerExited{w(0), killed(SIGTERM)});
+  ASSERT_EQ(running(), 0);
+  for (int i = 0; i < 90; ++i) {
+    clock.advance(seconds(1));
+    step(lifecycle::TimePassed{});
+  }
+  EXPECT_EQ(life.budget_left(FailureClass::kHost), 0U);
+}
+
 // A loose client makes no steps. Its program works if records were committed.
 TEST_F(LifecycleTest, AClientThatFailsAfterRecordsWereCommittedIsStartedAgain) {
   for (const bool committed : {true, false}) {

@@ -73,7 +73,8 @@ void Training::on(const RecordsCommitted&) { progress(); }
 
 void Training::progress() {
   goes_on();
-  if (life_.incidents.progress(life_.now)) out_.emplace_back(PersistImage{});
+  const bool late = life_.image.collective && !life_.phases.settled();
+  if (life_.incidents.progress(life_.now, late)) out_.emplace_back(PersistImage{});
 }
 
 // A generation that settles ends an incident where members sum among themselves

@@ -71,15 +71,16 @@ std::vector<FailureRecord> Incidents::take_old() {
   return taken;
 }
 
-bool Incidents::progress(MonoTime now) {
-  count_training(now);
+bool Incidents::progress(MonoTime now, bool late) {
+  count_training(now, late);
   return !std::exchange(image_.made_progress, true);
 }
 
-void Incidents::run_well(MonoTime now) { count_training(now); }
+void Incidents::run_well(MonoTime now) { count_training(now, false); }
 
-void Incidents::count_training(MonoTime now) {
-  const Duration longest = std::exchange(failed_since_, false) ? kStepGap : step_gap_;
+void Incidents::count_training(MonoTime now, bool late) {
+  const Duration longest = failed_since_ ? kStepGap : step_gap_;
+  if (!late) failed_since_ = false;
   if (last_progress_ && now - *last_progress_ < longest) {
     image_.trained_s += to_seconds(now - *last_progress_);
   }

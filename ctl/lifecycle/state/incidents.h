@@ -46,8 +46,9 @@ class Incidents {
     return budgets_.left(cls, image_.trained_s);
   }
 
-  // A step was made, or records were committed. True if it is the first of the job.
-  [[nodiscard]] bool progress(MonoTime now);
+  // A step was made, or records were committed. True if it is the first of the job. `late`: it is
+  // heard after its generation has ended, so the recovery is still to come.
+  [[nodiscard]] bool progress(MonoTime now, bool late);
   // Programs of which no steps are known run without trouble.
   void run_well(MonoTime now);
   [[nodiscard]] bool made_progress() const { return image_.made_progress; }
@@ -75,13 +76,13 @@ class Incidents {
   [[nodiscard]] const std::string& over_budget() const { return image_.over_budget; }
 
  private:
-  void count_training(MonoTime now);
+  void count_training(MonoTime now, bool late);
 
   Image image_;  // image() fills in the budgets
   Budgets budgets_;
   Duration step_gap_;
   std::optional<MonoTime> last_progress_;
-  bool failed_since_ = false;
+  bool failed_since_ = false;  // a process failed, and no progress after it is known
 };
 
 }  // namespace antdt::ctl

@@ -214,6 +214,28 @@ TEST_F(LifecycleTest, ABudgetRefillsWithTrainingAndNotWithWaiting) {
   }
 }
 
+// The last step that all made may be heard when one of them is known to be lost.
+TEST_F(LifecycleTest, TheTimeInWhichAGroupRecoversRefillsNoBudget) {
+  JobSpec s = bears({{"signal", 2}});
+  s.budget_refill = minutes(1);
+  s.hang_after = minutes(5);
+  use(s);
+  train();
+  step(lifecycle::WorkerExited{w(1), killed(SIGKILL)});
+  step(lifecycle::GenerationEnded{});
+  clock.advance(std::chrono::milliseconds(50));
+  step(lifecycle::StepCompleted{Step{2}});
+  ASSERT_EQ(life.budget_left(FailureClass::kSignal), 1U);
+  clock.advance(seconds(100));
+  settle({w(0), w(1, 2)});
+  step(lifecycle::StepCompleted{Step{3}});
+  EXPECT_EQ(life.budget_left(FailureClass::kSignal), 1U);
+  clock.advance(seconds(100));
+  step(lifecycle::StepCompleted{Step{4}});
+  EXPECT_EQ(life.budget_left(FailureClass::kSignal), 2U) << "a step may take so long";
+}
+
+// The generation goes on, as with a newcomer that fails before it has joined.
 TEST_F(LifecycleTest, ABudgetRefillsWithStepsAsLongAsTheJobAllows) {
   JobSpec s = bears({{"signal", 1}});
   s.budget_refill = minutes(5);

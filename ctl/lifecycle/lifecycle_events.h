@@ -91,6 +91,7 @@ struct CheckpointWriteBegun {
 struct CheckpointConcluded {
   std::uint64_t number = 0;
   std::string error;
+  bool older_may_come = false;  // one that was written before is still being stored
 };
 // Training goes on from a checkpoint of this phase (0: from the beginning).
 struct CheckpointRestored {

@@ -232,6 +232,7 @@ void Training::on(const CheckpointConcluded& e) {
   life_.image.outcome->resumable = life_.checkpoints.any_stored();
   if (!life_.ending.awaits_checkpoint()) return;
   if (is_earlier && life_.checkpoints.pending()) return;  // a stop waits for its own checkpoint
+  if (!e.error.empty() && e.older_may_come) return;       // or, if that failed, for the one before
   if (!life_.phases.settled()) return turn_.stopping.stop_all(life_.spec.stop_grace);
   life_.ending.checkpoint_stored(life_.now);
   out_.emplace_back(AskAllToLeave{{life_.image.outcome->first_cause, kExitResumable}});

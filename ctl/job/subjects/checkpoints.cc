@@ -1,5 +1,7 @@
 #include "ctl/job/subjects/checkpoints.h"
 
+#include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -12,6 +14,13 @@ namespace {
 // Measured from the last sign that a checkpoint is being written.
 constexpr Duration kBegunIsLost = std::chrono::seconds(60);
 
+constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
+
+copies::Age next_older(const copies::Age& age) {
+  if (age.number > 0) return {age.generation, age.number - 1};
+  return age.generation > 0 ? copies::Age{age.generation - 1, kAny} : copies::Age{};
+}
+
 }  // namespace
 
 // Places count from where a generation, or a phase, began. Places of an earlier one would mean
@@ -20,7 +29,7 @@ void Checkpoints::begun(Member writer, Generation generation, const wire::Checkp
                         Work& work) {
   if (!is_of_now(generation, e.phase)) return;
   if (begun_) begun_failed("another one was begun", work);
-  begun_ = Begun{e, {}, {}, work.now};
+  begun_ = Begun{e, generation, {}, {}, work.now};
   begun_->store.writer = writer;
   if (const Status kept = keep_aside(e.places, begun_->store); !kept) {
     begun_->error = kept.error().message;
@@ -40,9 +49,11 @@ bool Checkpoints::is_of_now(Generation generation, std::uint64_t phase) const {
 
 // What was reported when the checkpoint was begun stays valid, whatever became of generation and
 // phase. If no begin was heard, the checkpoint must be of the present generation and phase;
-// otherwise it is ignored.
+// otherwise it is ignored. A report that is repeated while its checkpoint is being stored is
+// answered with that one: stored later, it would find what a member writes there next.
 void Checkpoints::written(Member writer, Generation generation, const wire::CheckpointWritten& e,
                           Work& work) {
+  if (is_being_stored(writer, generation, e)) return;
   const std::vector<Member> writers(e.files.size(), writer);
   if (is_begun(writer, e)) {
     Begun begun = std::move(*begun_);
@@ -64,6 +75,7 @@ void Checkpoints::written(Member writer, Generation generation, const wire::Chec
 }
 
 void Checkpoints::on(const CheckpointStored& e, Work& work) {
+  std::erase_if(storing_, [&](const Storing& s) { return s.number == e.number; });
   if (e.error.empty()) {
     work.note("checkpoint", fmt::format("checkpoint {} is stored", e.name));
     parts_.keep_all_times();
@@ -149,7 +161,17 @@ void Checkpoints::join_parts(Work& work) {
 
 void Checkpoints::order_whole(StoreCheckpoint store, Work& work) {
   work.save_image();
+  storing_.push_back(
+      {store.writer, store.generation, store.written.number, store.written.directory});
   work.say(std::move(store));
+}
+
+bool Checkpoints::is_being_stored(Member writer, Generation generation,
+                                  const wire::CheckpointWritten& e) const {
+  return std::ranges::any_of(storing_, [&](const Storing& s) {
+    return s.writer == writer && s.generation == generation && s.number == e.number &&
+           s.directory == e.directory;
+  });
 }
 
 bool Checkpoints::is_begun(Member writer, const wire::CheckpointWritten& e) const {
@@ -158,27 +180,50 @@ bool Checkpoints::is_begun(Member writer, const wire::CheckpointWritten& e) cons
 }
 
 void Checkpoints::begun_failed(const std::string& why, Work& work) {
-  const std::uint64_t number = begun_->said.number;
-  remove_left(number, begun_->store.generation, begun_->said.step, work);
-  begun_.reset();
-  work.then(lifecycle::CheckpointConcluded{number, fmt::format("checkpoint {}: {}", number, why)});
+  const Begun begun = *std::exchange(begun_, std::nullopt);
+  const std::uint64_t number = begun.said.number;
+  remove_left(number, begun.store.generation, begun.said.step, work);
+  tell(number, fmt::format("checkpoint {}: {}", number, why), work);
 }
 
 void Checkpoints::conclude(std::uint64_t number, const std::string& error, Work& work) {
   const bool is_model = parts_.lifecycle.is_model(number);
-  work.then(lifecycle::CheckpointConcluded{number, error});
+  tell(number, error, work);
   if (is_model && !error.empty() && !parts_.ended) parts_.group.model_failed();
+}
+
+void Checkpoints::tell(std::uint64_t number, const std::string& error, Work& work) const {
+  const bool older_may_come = std::ranges::any_of(
+      storing_, [&](const Storing& storing) { return storing.number < number; });
+  work.then(lifecycle::CheckpointConcluded{number, error, older_may_come});
 }
 
 // The directory of a cut has its number, and is never written again. Members of a ring write the
 // trained model into a directory of the same step again and again, so that one may be under way.
-void Checkpoints::remove_left(std::uint64_t number, Generation generation, Step step,
-                              Work& work) const {
-  if (parts_.config.spec.servers > 0) {
-    work.say(RemoveUnfinished{{parts_.servers.generation().value, number}});
-  } else if (step.value > 0) {
-    work.say(RemoveUnfinished{{generation.value, step.value - 1}});
+void Checkpoints::remove_left(std::uint64_t number, Generation generation, Step step, Work& work) {
+  const bool with_servers = parts_.config.spec.servers > 0;
+  if (!with_servers && step.value == 0) return;
+  const copies::Age failed = with_servers ? copies::Age{parts_.servers.generation().value, number}
+                                          : copies::Age{generation.value, step.value - 1};
+  given_up_ = std::max(given_up_, failed);
+  const copies::Age up_to = std::min(given_up_, newest_over());
+  if (up_to != copies::Age{}) work.say(RemoveUnfinished{up_to});
+}
+
+// A stop orders a checkpoint while an older one may still be fetched from its host, or be written
+// by a member that is not the writer any more. Where rows are on servers, all that write a
+// checkpoint share its directory, and it fails as a whole.
+copies::Age Checkpoints::newest_over() const {
+  copies::Age newest{kAny, kAny};
+  for (const Storing& s : storing_) {
+    const std::string_view directory = s.directory;
+    const auto age = copies::age_of(directory.substr(directory.rfind('/') + 1));
+    if (age) newest = std::min(newest, next_older(*age));
   }
+  if (begun_ && parts_.config.spec.servers == 0) {
+    newest = std::min(newest, next_older({begun_->generation.value, begun_->said.step.value}));
+  }
+  return newest;
 }
 
 // Keeps ledger and accounts as of these places.

@@ -51,12 +51,22 @@ class Checkpoints {
  private:
   struct Begun {
     wire::CheckpointBegun said;
+    Generation generation;  // in which its writer began it
     StoreCheckpoint store;  // complete but for `written`
     std::string error;      // why it cannot become a checkpoint; empty: it can
     MonoTime seen{};        // when its writer last reported that it is writing
   };
   [[nodiscard]] bool is_of_now(Generation generation, std::uint64_t phase) const;
+  // Handed over with StoreCheckpoint, and not answered yet.
+  struct Storing {
+    Member writer;
+    Generation generation;
+    std::uint64_t number = 0;
+    std::string directory;
+  };
   [[nodiscard]] bool is_begun(Member writer, const wire::CheckpointWritten& e) const;
+  [[nodiscard]] bool is_being_stored(Member writer, Generation generation,
+                                     const wire::CheckpointWritten& e) const;
   void begun_failed(const std::string& why, Work& work);
   // The part of the members is complete. Where rows are on servers, theirs is awaited.
   void order(StoreCheckpoint store, Work& work);
@@ -65,8 +75,12 @@ class Checkpoints {
   void join_parts(Work& work);
   void conclude(std::uint64_t number, const std::string& error,
                 Work& work);  // empty: it was stored
-  // It failed, and so did all that are older and were not stored.
-  void remove_left(std::uint64_t number, Generation generation, Step step, Work& work) const;
+  // Tells the lifecycle, and nobody else.
+  void tell(std::uint64_t number, const std::string& error, Work& work) const;
+  // It failed, and so did all that are older and were not stored, but for those that still may be.
+  void remove_left(std::uint64_t number, Generation generation, Step step, Work& work);
+  // All that is younger may still become a checkpoint.
+  [[nodiscard]] copies::Age newest_over() const;
   [[nodiscard]] Status keep_aside(const std::vector<wire::MemberPlace>& places,
                                   StoreCheckpoint& store) const;
   [[nodiscard]] std::vector<copies::Part> parts_of(const wire::CheckpointWritten& written,
@@ -74,6 +88,8 @@ class Checkpoints {
 
   Parts& parts_;
   std::optional<Begun> begun_;
+  std::vector<Storing> storing_;
+  copies::Age given_up_;  // of the newest whose remains were to go
   // Where rows are on servers: the newest part of each side that waits for the other.
   std::optional<StoreCheckpoint> dense_;
   std::optional<servers::ConcludeCut> slices_;

@@ -52,6 +52,17 @@ class JobCheckpointsTest : public JobFixture {
     written.places = begun.places;
     return written;
   }
+  // In the directory into which w0 writes it.
+  [[nodiscard]] wire::CheckpointWritten written_by_w0(const wire::CheckpointBegun& begun) const {
+    wire::CheckpointWritten written = JobCheckpointsTest::written(begun);
+    written.directory = fmt::format("/run/checkpoints/.tmp-{}-g{}-w0.1", begun.step,
+                                    machine->membership().generation());
+    return written;
+  }
+  static wire::CheckpointWritten without_room(wire::CheckpointWritten written) {
+    written.error = "No space left on device";
+    return written;
+  }
   void trains_to(std::uint64_t place, bool done = false) {
     wire::Progress progress;
     progress.phase = 1;
@@ -147,6 +158,42 @@ TEST_F(JobCheckpointsTest, WhatOlderOnesLeftIsRemovedWhenOneFails) {
       job::CheckpointStored{2, Step{16}, "", "No space left on device", Generation{generation}}));
   ASSERT_EQ(after.size(), 1U);
   EXPECT_EQ(after[0].up_to, (copies::Age{generation, 15}));
+}
+
+// Its files may still be on the host of its writer only, and are complete.
+TEST_F(JobCheckpointsTest, OneThatIsBeingStoredStaysWhenALaterOneFails) {
+  place(1);
+  settle({w(0)});
+  says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
+  const std::uint64_t generation = machine->membership().generation().value;
+  const auto first = begun(1, 8);
+  says(w(0), first);
+  ASSERT_EQ(all<job::StoreCheckpoint>(says(w(0), written_by_w0(first))).size(), 1U);
+  const auto second = begun(2, 16);
+  says(w(0), second);
+  const auto removes = all<job::RemoveUnfinished>(says(w(0), without_room(written_by_w0(second))));
+  ASSERT_EQ(removes.size(), 1U);
+  EXPECT_EQ(removes[0].up_to, (copies::Age{generation, 7}));
+  const auto after = all<job::RemoveUnfinished>(feed(
+      job::CheckpointStored{1, Step{8}, "", "a: No space left on device", Generation{generation}}));
+  ASSERT_EQ(after.size(), 1U);
+  EXPECT_EQ(after[0].up_to, (copies::Age{generation, 15})) << "nothing of it is wanted any more";
+}
+
+// The writer of an earlier generation finishes its checkpoint, whoever writes the next one.
+TEST_F(JobCheckpointsTest, OneThatIsBeingWrittenStaysWhenAnotherMemberCannotWriteALaterOne) {
+  place(2);
+  settle({w(0), w(1)});
+  says(w(0), wire::Fetch{1, 0, 50, {}}, 1);
+  const std::uint64_t generation = machine->membership().generation().value;
+  auto first = begun(1, 8);
+  first.places.push_back({w(1).worker, 0});
+  says(w(0), first);
+  wire::CheckpointWritten later = written_by_w0(begun(2, 16));
+  later.places = {{w(0).worker, 8}, {w(1).worker, 0}};
+  const auto removes = all<job::RemoveUnfinished>(says(w(1), without_room(later)));
+  ASSERT_EQ(removes.size(), 1U);
+  EXPECT_EQ(removes[0].up_to, (copies::Age{generation, 7}));
 }
 
 TEST_F(JobCheckpointsTest, IsGoodThoughItsGenerationHasEnded) {
@@ -307,6 +354,25 @@ TEST_F(JobCheckpointsTest, WhileMembersMeetAStopWaitsForTheCheckpointThatIsBeing
   const auto stops = all<lifecycle::StopWorker>(feed(job::CheckpointStored{1, Step{8}, "s8", ""}));
   ASSERT_FALSE(stops.empty());
   EXPECT_EQ(stops[0].member, w(0));
+  EXPECT_TRUE(machine->lifecycle().outcome()->resumable);
+}
+
+TEST_F(JobCheckpointsTest, AStopWhoseCheckpointFailsWaitsForTheOneThatIsBeingStored) {
+  place(1);
+  settle({w(0)});
+  says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
+  ASSERT_TRUE(orders_within(11, {w(0)}));
+  const auto first = begun(1, 8);
+  says(w(0), first);
+  ASSERT_EQ(all<job::StoreCheckpoint>(says(w(0), written_by_w0(first))).size(), 1U);
+  ASSERT_EQ(
+      sent<wire::CheckpointOrder>(feed(lifecycle::StopRequested{"operator", seconds(30)})).size(),
+      1U);
+  const auto second = begun(2, 16);
+  says(w(0), second);
+  EXPECT_THAT(sent<wire::Leave>(says(w(0), without_room(written_by_w0(second)))),
+              ::testing::IsEmpty());
+  EXPECT_EQ(sent<wire::Leave>(feed(job::CheckpointStored{1, Step{8}, "s8", ""})).size(), 1U);
   EXPECT_TRUE(machine->lifecycle().outcome()->resumable);
 }
 

@@ -78,6 +78,23 @@ TEST_F(JobServersApartTest, WhatOtherServersWroteOfOneThatFailedIsRemoved) {
   EXPECT_EQ(removes[0].up_to, (copies::Age{machine->server_group().generation().value, cut}));
 }
 
+// Its files may still be on the hosts of the servers only, and are complete.
+TEST_F(JobServersApartTest, OneThatIsBeingStoredStaysWhenTheNextOneFails) {
+  const std::uint64_t generation = machine->server_group().generation().value;
+  const std::uint64_t first = sent<wire::PsCut>(order_checkpoint()).at(0).second.number;
+  says(s(0), saved(first, "slice-00.rows"));
+  ASSERT_EQ(all<job::StoreCheckpoint>(says(s(1), saved(first, "slice-01.rows"))).size(), 1U);
+  feed(lifecycle::StopRequested{"operator", std::chrono::seconds(30)});
+  ASSERT_EQ(machine->server_group().cut(), first + 1);
+  const auto removes = all<job::RemoveUnfinished>(cannot_write(s(0)));
+  ASSERT_EQ(removes.size(), 1U);
+  EXPECT_EQ(removes[0].up_to, (copies::Age{generation, first - 1}));
+  const auto after = all<job::RemoveUnfinished>(feed(job::CheckpointStored{
+      first, Step{4}, "", "b was lost", machine->server_group().generation()}));
+  ASSERT_EQ(after.size(), 1U);
+  EXPECT_EQ(after[0].up_to, (copies::Age{generation, first + 1}));
+}
+
 TEST_F(JobServersApartTest, EachServerIsToldWhichCheckpointIsToBeOnItsHostBeforeItReads) {
   exits(s(1), SIGKILL);
   started_again(s(1, 2));

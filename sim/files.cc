@@ -51,6 +51,10 @@ ctl::job::CheckpointStored SharedFiles::store(
       fmt::format("l{:05}-s{:08}-g{:05}-{}.{}", order.lineage, order.written.step, order.generation,
                   order.writer.worker, order.writer.attempt);
   const std::string error = keep(order, name, spec, stored);
+  if (!error.empty()) {
+    written.erase(order.written.directory);
+    slices.erase(order.written.directory);
+  }
   return {order.written.number, order.written.step, error.empty() ? name : "", error,
           order.generation};
 }

@@ -40,7 +40,8 @@ struct SharedFiles {
   [[nodiscard]] const Model* model_in(const std::string& name) const;
 
   // ---- for the job daemon
-  // Makes a checkpoint of what was written; `stored` sees it before older ones are removed.
+  // Makes a checkpoint of what was written; `stored` sees it before older ones are removed. What
+  // cannot be stored is removed.
   [[nodiscard]] ctl::job::CheckpointStored store(
       const ctl::job::StoreCheckpoint& order, const ctl::JobSpec& spec,
       const std::function<void(const Checkpoint&)>& stored);

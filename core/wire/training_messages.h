@@ -44,8 +44,8 @@ struct PhaseStart {
   Epoch epoch;
   std::uint64_t records = 0;
   std::uint64_t committed = 0;
-  // For "finish" with all-reduce: the rank that writes the model, and how many other members could
-  // not write it. The latest one counts.
+  // For "finish" with all-reduce: the rank that writes the model, and how often it could not be
+  // written, or stored. The latest one counts.
   std::uint32_t writer = 0;
   std::uint64_t tries = 0;
   // The newest evaluation that is over.

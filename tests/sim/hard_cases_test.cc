@@ -22,16 +22,17 @@ class HardCaseTest : public testing::Test {
  protected:
   static constexpr std::uint32_t kWorkers = 4;
 
-  explicit HardCaseTest(Sync sync = Sync::kAllReduce) : cluster(world, options(sync)) {
+  explicit HardCaseTest(Sync sync = Sync::kAllReduce, std::uint32_t workers = kWorkers)
+      : cluster(world, options(sync, workers)) {
     cluster.begin();
   }
 
-  static Options options(Sync sync = Sync::kAllReduce) {
+  static Options options(Sync sync = Sync::kAllReduce, std::uint32_t workers = kWorkers) {
     Options o;
     o.seed = 3;
     o.sync = sync;
     o.trace = true;
-    o.workers = kWorkers;
+    o.workers = workers;
     o.evaluate = false;
     o.epochs = all_or_some(12U, 5U);  // long enough for what is to happen
     o.faults_stop = seconds(1000);
@@ -376,6 +377,31 @@ TEST_F(HardCaseTest, AModelForWhichThereIsNoRoomIsKeptWhenThereIs) {
   for_a_while(seconds(60));
   EXPECT_FALSE(cluster.ended());
   cluster.files().full = false;
+  it_ends_well();
+}
+
+class LoneMemberTest : public HardCaseTest {
+ protected:
+  LoneMemberTest() : HardCaseTest(Sync::kAllReduce, 1) {}
+};
+
+// Nobody else could write it, and what the job daemon cannot store it removes.
+TEST_F(LoneMemberTest, AModelThatWasWrittenAndCouldNotBeStoredIsWrittenOnceMore) {
+  const auto finishes = [&] {
+    const ctl::JobMachine* m = cluster.machine();
+    return m != nullptr && m->lifecycle().state() == ctl::JobState::kFinishing;
+  };
+  ASSERT_TRUE(until("all is trained", finishes, seconds(1000)));  // alone it takes longer
+  SharedFiles& files = cluster.files();
+  const std::string note = "the model cannot be kept: no room for its manifest";
+  bool was_there = false, removed = false;
+  ASSERT_TRUE(until("the model cannot be stored", [&] {
+    files.full = !files.written.empty();  // there was room for what is written
+    removed = removed || (was_there && !files.full);
+    was_there = files.full;
+    return removed && world.transcript().find(note) != std::string::npos;
+  }));
+  files.full = false;
   it_ends_well();
 }
 

@@ -219,10 +219,11 @@ void RingGroup::name_writer(wire::PhaseStart& finish) const {
 }
 
 // Another member writes the model: the next one on another host, if there is one, because the disk
-// of this host may be the cause. The members hear of it with the next tick.
+// of this host may be the cause. A single member writes it once more: what could not be stored is
+// removed. The members hear of it with the next tick.
 void RingGroup::model_failed() {
   const std::vector<ExpectedMember>& group = parts_.membership.members();
-  if (group.size() < 2) return;  // a single member tries again by itself
+  if (group.empty()) return;  // who joins writes it
   const auto writes = std::ranges::find_if(
       group, [&](const ExpectedMember& e) { return e.member == model_writer_; });
   const std::size_t now = writes == group.end() ? 0 : writes - group.begin();

@@ -60,7 +60,7 @@ class RingGroup final : public Group {
   Parts& parts_;
   bool settled_ = false;                // the lifecycle knows a generation that is in force
   std::optional<Member> model_writer_;  // empty: rank 0 writes it
-  std::uint64_t model_tries_ = 0;       // how many members could not write it
+  std::uint64_t model_tries_ = 0;       // how often it could not be written, or stored
 };
 
 // The state with which a group begins if no member holds any: that of the checkpoint.

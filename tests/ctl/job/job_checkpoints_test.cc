@@ -304,6 +304,33 @@ TEST_F(JobCheckpointsTest, AWorkerThatCannotWriteTheModelLeavesItToAnotherHost) 
   EXPECT_EQ(again[0].second.tries, 1U);
 }
 
+// What could not be stored is removed, so a report that is repeated is of no use.
+TEST_F(JobCheckpointsTest, ASingleMemberWritesTheModelOnceMoreIfItCouldNotBeStored) {
+  clock.advance(seconds(10));
+  place(1);
+  settle({w(0)});
+  says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
+  trains_to(100, true);
+  ASSERT_EQ(machine->lifecycle().phase().what, wire::PhaseKind::kFinish);
+  wire::CheckpointWritten model;
+  model.number = 1;
+  model.phase = 2;
+  model.step = Step{101};
+  ASSERT_EQ(all<job::StoreCheckpoint>(says(w(0), model)).size(), 1U);
+  EXPECT_THAT(all<job::StoreCheckpoint>(says(w(0), model)), ::testing::IsEmpty())
+      << "said again, while it is being stored";
+  feed(job::CheckpointStored{1, Step{101}, "", "ledger.json: Stale file handle"});
+  clock.advance(std::chrono::milliseconds(100));
+  const auto again = sent<wire::PhaseStart>(feed(job::TimePassed{}));
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].second.what, wire::PhaseKind::kFinish);
+  EXPECT_EQ(again[0].second.writer, 0U);
+  EXPECT_EQ(again[0].second.tries, 1U);
+  EXPECT_EQ(all<job::StoreCheckpoint>(says(w(0), model)).size(), 1U) << "written anew";
+  feed(job::CheckpointStored{1, Step{101}, "s101", ""});
+  EXPECT_TRUE(machine->lifecycle().model_kept());
+}
+
 // ------------------------------------------------------------------ stopping
 
 class JobStopsTest : public JobCheckpointsTest {

@@ -7,6 +7,7 @@
 //   roster gN WORKER[/DOMAIN] ...
 //   settle gN step=N plan=N share=MICRO_BATCHxTIMES
 //   phase gN number=N train|eval|finish [records=N] [committed=N] [writer=R]
+//       [tries=N]
 //   abort gN REASON / regroup gN REASON / leave code=N
 //   heard [plan=N] [checkpoint=N] [leave=CODE] [regroup] [stop] [over] [ends=REASON]
 //                                what it knows by now
@@ -170,6 +171,7 @@ class MemberScript : public transcript::Machine {
     started.start.records = line.number("records", 0);
     started.start.committed = line.number("committed", 0);
     started.start.writer = static_cast<std::uint32_t>(line.number("writer", 0));
+    started.start.tries = line.number("tries", 0);
     return started;
   }
   Input compared(const Line& line) const {

@@ -4,20 +4,30 @@
 
 namespace antdt::worker {
 
-// From: nothing. To: awaiting writer, writing; if another member writes it, from any to nothing.
+// From: nothing; written, and it could not be stored. To: awaiting writer, writing; if another
+// member writes it, from any to nothing.
 void FinalModel::finish(const wire::PhaseStart& start, Effects& out) {
   if (member_.rank != start.writer) {
     if (state_ != State::kNothing) out.emplace_back(GiveUpSaving{"another member writes it"});
     state_ = State::kNothing;
     return;
   }
-  if (state_ != State::kNothing) return;
+  const bool again = must_write_again(start.tries);
+  tries_ = start.tries;
+  if (state_ != State::kNothing && !again) return;
   number_ = member_.stages_rows
                 ? 0
                 : std::max(member_.heard.job.checkpoint, member_.training.checkpoint) + 1;
   phase_ = start.phase;
   state_ = State::kAwaitingWriter;
   write(out);
+}
+
+// What this member could not write, it writes again by itself; and where rows are on servers, with
+// the next order. While it writes, the try that failed is an earlier one.
+bool FinalModel::must_write_again(std::uint64_t tries) const {
+  return tries > tries_ && state_ == State::kWritten && written_.error.empty() &&
+         !member_.stages_rows;
 }
 
 // From: awaiting writer. To: writing, once a checkpoint that is still being written is done.

@@ -5,13 +5,16 @@
 // that: then the number is that of the order, which is awaited.
 //
 //   nothing ──(finish, this member writes)──> awaiting writer ──(no checkpoint is written)──>
-//   writing writing ──(the result is known)──> written ──(it could not be written)──> awaiting
-//   writer any ──(finish, another member writes; a new Form)──> nothing
+//   writing
+//   writing ──(the result is known)──> written ──(it could not be written, or not stored)──>
+//   awaiting writer
+//   any ──(finish, another member writes; a new Form)──> nothing
 //
 // All members stay until the job daemon has the model (and sends Leave). If the member that writes
 // it is lost, or cannot write it, another member does. The result is reported again and again,
 // because the report may be lost, and then all would wait forever. A failure is reported, and the
-// model is written again after the same time, if there is room then.
+// model is written again after the same time, if there is room then. If the job daemon could not
+// store what was written, it has removed the files: it says so with another try of "finish".
 #pragma once
 
 #include <cstdint>
@@ -31,7 +34,7 @@ class FinalModel {
 
   explicit FinalModel(MemberState& member) : member_(member) {}
 
-  // PhaseStart "finish": this member must write the model, or another one.
+  // PhaseStart "finish": this member must write the model, perhaps once more, or another one.
   void finish(const wire::PhaseStart& start, Effects& out);
   void saved(const wire::CheckpointWritten& written, MonoTime now, Effects& out);
   void time_passed(MonoTime now, Effects& out);
@@ -47,6 +50,8 @@ class FinalModel {
   [[nodiscard]] State state() const { return state_; }
 
  private:
+  // It was written, and could not be stored.
+  [[nodiscard]] bool must_write_again(std::uint64_t tries) const;
   void write(Effects& out);
   // The number under which it is written; 0: it is not known yet.
   [[nodiscard]] std::uint64_t number() const;
@@ -55,6 +60,7 @@ class FinalModel {
   State state_ = State::kNothing;
   std::uint64_t number_ = 0;
   std::uint64_t phase_ = 0;
+  std::uint64_t tries_ = 0;  // of "finish", heard last
   wire::CheckpointWritten written_;
   MonoTime said_{};
 };

@@ -14,7 +14,8 @@ namespace {
 std::string link_in(const std::string& run_dir) { return run_dir + "/checkpoints/.job"; }
 
 bool has_job_json(const std::string& run_dir) {
-  return ::access((run_dir + "/job.json").c_str(), F_OK) == 0 || errno != ENOENT;
+  if (::access((run_dir + "/job.json").c_str(), F_OK) == 0) return true;
+  return errno != ENOENT && errno != ENOTDIR;
 }
 
 // "" if nobody has taken it.
@@ -28,7 +29,9 @@ Result<std::string> owner_of(const std::string& run_dir) {
   }
   std::error_code error;
   const std::string id = std::filesystem::read_symlink(link_in(run_dir), error).string();
-  if (!error || error == std::errc::no_such_file_or_directory) return id;
+  const bool missing =
+      error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
+  if (!error || missing) return id;
   return fail_errno(ErrorKind::kIo, error.value(), "reading " + link_in(run_dir));
 }
 

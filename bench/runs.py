@@ -1,6 +1,7 @@
 """Runs jobs for the programs in this folder: to their end, or with a watch on their status."""
 import argparse
 import atexit
+import contextlib
 import json
 import os
 import pathlib
@@ -111,6 +112,9 @@ class Running:
                 seconds = seconds if done.returncode == 0 else REFUSED_SECONDS
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
+            # What runs of the job has sessions of its own: its daemon can end it.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.place.antdt("stop", self.directory, "--grace", "0s", check=False, seconds=REFUSED_SECONDS)
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
             raise

@@ -74,7 +74,6 @@ void FileWriter::sync() {
   if (error_ == 0 && (std::fflush(file_) != 0 || fsync(fileno(file_)) != 0)) error_ = errno;
 }
 
-// It is not touched each time: that would be a message to a file server.
 void FileWriter::keep_fresh() {
   if (file_ == nullptr) return;
   struct stat info {};

@@ -1,5 +1,6 @@
 #include "trainer/c_api/data_progress.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <mutex>
@@ -7,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/os/fs.h"
 #include "core/role_protocol.h"
 #include "core/wire/packet.h"
 #include "core/wire/worker_messages.h"
@@ -17,14 +19,20 @@ namespace {
 struct OpenClients {
   std::mutex mutex;
   std::vector<const OpenClient*> all;
+  bool any = false;  // at some time
 };
 OpenClients& open_clients() {
   static auto* const clients = new OpenClients;  // a job may be closed when the process ends
   return *clients;
 }
 
+bool was_started_by_a_shim() {
+  if (::getsid(0) != ::getpid()) return false;
+  return read_file(fmt::format("/proc/{}/comm", ::getppid())).value_or("") == "antdt-shim\n";
+}
+
 std::optional<client::Environment> worker_of_this_process() {
-  if (::getsid(0) != ::getpid()) return {};
+  if (OpenClient::all_closed() || !was_started_by_a_shim()) return {};
   auto found = client::Environment::from_process();
   if (!found || !speaks(found->protocol, Protocol::kAntdt)) return {};
   return std::move(*found);
@@ -35,6 +43,7 @@ std::optional<client::Environment> worker_of_this_process() {
 OpenClient::OpenClient(client::Client* client) : client_(client) {
   const std::lock_guard lock(open_clients().mutex);
   open_clients().all.push_back(this);
+  open_clients().any = true;
 }
 
 OpenClient::~OpenClient() {
@@ -54,6 +63,11 @@ bool OpenClient::tell(const client::Io& io) {
     if (open->client_ != nullptr) open->client_->set_io(io);
   }
   return !open_clients().all.empty();
+}
+
+bool OpenClient::all_closed() {
+  const std::lock_guard lock(open_clients().mutex);
+  return open_clients().any && open_clients().all.empty();
 }
 
 DataProgress DataProgress::of_this_process(const Clock& clock) {
@@ -78,7 +92,7 @@ void DataProgress::tell(const client::Io& io) {
 
 // Data are opened, told of or not: no error ends that.
 void DataProgress::send(const client::Io& io) {
-  if (OpenClient::tell(io)) return;
+  if (OpenClient::tell(io) || OpenClient::all_closed()) return;
   if (!agent_) {
     auto link = transport::IpcDealer::connect(self_->socket);
     if (!link) return;

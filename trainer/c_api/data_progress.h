@@ -7,9 +7,11 @@
 // and without a thread. What the agent sends over that link is dropped: until a worker joins, that
 // is nothing that would not be sent again.
 //
-// Only the process tells that the agent started, which leads a session of its own
-// (antdtd/shim/shim_spawn.cc). What that process starts has the same environment, and the agent
-// would take its link for the worker's.
+// Only the process tells that a shim of the agent started: it leads a session of its own, and its
+// parent is the shim (antdtd/shim/shim_spawn.cc). What that process starts has the same
+// environment, and the agent would take its link for the worker's.
+//
+// Once a job was opened, a link of its own would pretend that the worker begins anew.
 #pragma once
 
 #include <optional>
@@ -34,6 +36,8 @@ class OpenClient {
   void joins();
   // Whether a client is open. Those that have not joined are told.
   static bool tell(const client::Io& io);
+  // Whether a job was opened in this process, and none is open any more.
+  static bool all_closed();
 
  private:
   client::Client* client_;

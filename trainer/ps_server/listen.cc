@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/checkpoint/run_owner.h"
+#include "core/os/fs.h"
 #include "core/os/net.h"
 #include "core/os/runtime_dir.h"
 #include "core/permutation.h"
@@ -77,9 +78,13 @@ Result<Listening> listen(transport::Context& context, const client::Environment&
 
 Status check_run_directory(const std::string& run_dir, const std::string& job,
                            const std::string& host) {
-  const Status made = claim_run_directory(run_dir, job, host);
-  if (!made && made.error().kind == ErrorKind::kUsage) return made;
+  const Status claimed = claim_run_directory(run_dir, job, host);
+  if (!claimed && claimed.error().kind == ErrorKind::kUsage) {
+    // Another host may do: only where the job has made no step yet this ends it.
+    return fail(ErrorKind::kRefused, "{}", claimed.error().message);
+  }
   const std::string checkpoints = run_dir + "/checkpoints";
+  const Status made = make_directories(checkpoints, 0700);
   if (made && access(checkpoints.c_str(), W_OK | X_OK) == 0) return {};
   return fail(ErrorKind::kUsage,
               "parameter servers on {} write their parts of checkpoints into {}, and cannot: {}. "

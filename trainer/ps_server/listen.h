@@ -37,8 +37,8 @@ struct Listening {
                                        const ListenConfig& config, const transport::KeyPair& own);
 
 // Servers write their parts of checkpoints below the run's directory on their host, which is made
-// if it is missing. kUsage, with the way out, if that fails, or if the directory belongs to another
-// run.
+// if it is missing. kUsage, with the way out, if that fails; kRefused if the directory belongs to
+// another run.
 [[nodiscard]] Status check_run_directory(const std::string& run_dir, const std::string& job,
                                          const std::string& host);
 

@@ -175,8 +175,10 @@ TEST_F(DataProgressTest, OnceAJobIsClosedNoClientIsTold) {
   {
     const OpenClient joined(nullptr);
     EXPECT_TRUE(OpenClient::tell(kBegun));
+    EXPECT_FALSE(OpenClient::all_closed());
   }
   EXPECT_FALSE(OpenClient::tell(kBegun));
+  EXPECT_TRUE(OpenClient::all_closed()) << "and no link is made: the worker would seem to begin";
 }
 
 }  // namespace

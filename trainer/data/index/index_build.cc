@@ -241,12 +241,32 @@ std::string lock_of(const std::string& path) { return path + ".lock"; }
 constexpr std::chrono::hours kAbandonedAfter{1};
 static_assert(FileWriter::kFreshFor * 10 < kAbandonedAfter, "clocks of hosts differ");
 
+// Does something that may cost a message to a file server, so rarely that it takes a twentieth of
+// the time.
+class Rarely {
+ public:
+  template <class Do>
+  void run(const Do& act) {
+    const MonoTime begin = clock_.now();
+    if (begin < due_) return;
+    act();
+    const MonoTime end = clock_.now();
+    due_ = end + 19 * (end - begin);
+  }
+
+ private:
+  SteadyClock clock_;
+  MonoTime due_{};
+};
+
 Status build(const DataConfig& config, const Index* train, const std::string& path,
              Opening& opening) {
   // Who can read the data can read what lies beside them.
   ANTDT_TRY(IndexWriter writer,
             IndexWriter::create(path + ".idx", config.index_beside ? 0644 : 0600));
-  const auto listening = opening.listen([&](const client::Io& /*io*/) { writer.keep_fresh(); });
+  Rarely rarely;
+  const auto listening =
+      opening.listen([&](const client::Io& /*io*/) { rarely.run([&] { writer.keep_fresh(); }); });
   if (config.format == "idx") return build_idx(config, writer, opening);
   const std::unique_ptr<RowFormat> format = make_row_format(config);
   return TextPass(config, *format, train, writer, opening).run(quarantine_of(path));
@@ -384,8 +404,9 @@ Result<Index> ensure_index(const DataConfig& config, const std::string& cache_di
   if (auto index = open_valid(config, path, opening)) return std::move(*index);
   ANTDT_RETURN_IF_ERROR(check_writable(config, directory));
   ANTDT_TRY(FileLock held, lock(path, opening));
+  Rarely rarely;
   const auto listening = opening.listen([&](const client::Io& io) {
-    held.say(text_of({io.done_bytes, io.total_bytes}));
+    rarely.run([&] { held.say(text_of({io.done_bytes, io.total_bytes})); });
   });
   if (auto index = open_valid(config, path, opening)) return std::move(*index);
   remove_abandoned(path);

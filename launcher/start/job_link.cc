@@ -1,5 +1,8 @@
 #include "launcher/start/job_link.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "core/wire/admin_messages.h"
 #include "core/wire/drill_messages.h"
 #include "core/wire/envelope.h"
@@ -13,6 +16,14 @@ namespace {
 
 // The number of an order whose answer is awaited without a limit; requests with one have 0.
 constexpr std::uint64_t kPatient = 1;
+constexpr Duration kBusyFor = std::chrono::seconds(1);
+
+// Why an agent cannot pass a request on just now; "": it is another answer.
+std::string why_busy(const wire::Envelope& envelope, const wire::Packet& packet) {
+  if (envelope.kind != wire::Refused::kKind) return "";
+  const auto refused = wire::decode<wire::Refused>(packet.body);
+  return refused && refused->code == wire::RefusalCode::kBusy ? refused->reason : "";
+}
 
 }  // namespace
 
@@ -68,16 +79,27 @@ Status JobLink::order(const Order& order, Duration timeout) {
 
 template <class Order>
 Status JobLink::order(const Order& order, Duration every, const std::function<Status()>& waits) {
+  const SteadyClock clock;
+  MonoTime tell_at = clock.now() + every;
+  std::string busy;  // why the agent did not pass it on
   send(order, kPatient);
   while (true) {
-    if (!socket_.wait_readable(every)) {
-      ANTDT_RETURN_IF_ERROR(waits());
+    if (clock.now() >= tell_at) {
+      tell_at = clock.now() + every;
+      const Status may_wait = waits();
+      if (!may_wait && !busy.empty()) return fail(ErrorKind::kUnreachable, "{}", busy);
+      ANTDT_RETURN_IF_ERROR(may_wait);
+    }
+    if (!socket_.wait_readable(busy.empty() ? every : std::min(every, kBusyFor))) {
+      if (!std::exchange(busy, "").empty()) send(order, kPatient);  // once for each refusal
       continue;
     }
     const std::optional<wire::Packet> packet = socket_.receive();
     if (!packet) continue;
     const Result<wire::Envelope> envelope = wire::open_envelope(*packet);
     if (!envelope || envelope->seq != kPatient) continue;  // of a request that was given up
+    busy = why_busy(*envelope, *packet);
+    if (!busy.empty()) continue;
     ANTDT_TRY([[maybe_unused]] const wire::Done done, wire::open_reply<wire::Done>(*packet));
     return {};
   }

@@ -42,7 +42,8 @@ class JobLink {
   template <class Order>
   [[nodiscard]] Status order(const Order& order, Duration timeout);
   // The same for a person, who has it take as long as the job's journal needs: `waits` is called
-  // after each `every` without an answer, and its error is the order's.
+  // after each `every` without an answer, and its error is the order's. An agent that the job's
+  // daemon is away from did not pass the order on, and is given it again.
   template <class Order>
   [[nodiscard]] Status order(const Order& order, Duration every,
                              const std::function<Status()>& waits);

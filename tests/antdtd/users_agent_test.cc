@@ -177,6 +177,20 @@ TEST_F(UsersAgentTest, ARequestForAJobWithoutADaemonHereIsRefused) {
   EXPECT_EQ(own.await_message<wire::Refused>().code, wire::RefusalCode::kUnknown);
 }
 
+// After the agent was started again, for example.
+TEST_F(UsersAgentTest, AnOrderForAJobWhoseDaemonIsAwayIsToBeGivenAgain) {
+  Peer daemon = attached("nobody");
+  EXPECT_GT(start(daemon, 0, "sleep 1000"), 0U);
+  kill_agent();
+  serve(listening_);
+  Peer own = daemon_of("nobody");
+  own.send(relayed(wire::StopJob{}));
+  EXPECT_EQ(own.await_message<wire::Refused>().code, wire::RefusalCode::kBusy);
+  Peer back = attached("nobody", 2);
+  own.send(relayed(wire::StopJob{}));
+  EXPECT_EQ(back.await_message<wire::RelayedRequest>().kind, wire::StopJob::kKind);
+}
+
 TEST_F(UsersAgentTest, ADrainedHostStartsNothingTellsEveryJobAndIsDrainedUnderTheNextAgent) {
   Peer daemon = attached("nobody");
   EXPECT_GT(start(daemon, 0, "sleep 1000"), 0U);

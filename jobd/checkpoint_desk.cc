@@ -231,6 +231,7 @@ void CheckpointDesk::conclude(bool done, std::function<void(std::vector<std::str
 
 void CheckpointDesk::when_copied(std::function<void()> then) {
   last_copies_.emplace(shell_.loop.now(), sign_of_copies());
+  if (hurried_) last_copies_->hurry(*hurried_);
   await_copies(then);
 }
 
@@ -252,7 +253,8 @@ void CheckpointDesk::await_copies(const std::function<void()>& then) {
 }
 
 void CheckpointDesk::hurry(Duration grace) {
-  if (last_copies_) last_copies_->hurry(shell_.loop.now() + grace);
+  hurried_ = shell_.loop.now() + grace;
+  if (last_copies_) last_copies_->hurry(*hurried_);
 }
 
 std::string CheckpointDesk::copying() const {

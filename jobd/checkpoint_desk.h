@@ -90,6 +90,7 @@ class CheckpointDesk {
   bool looking_ = false;  // find() was not answered yet
   Wait wait_;
   std::optional<LastCopies> last_copies_;  // they are waited for
+  std::optional<MonoTime> hurried_;        // until then at most
 };
 
 }  // namespace antdt::jobd

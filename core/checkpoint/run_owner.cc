@@ -13,19 +13,22 @@ namespace {
 
 std::string link_in(const std::string& run_dir) { return run_dir + "/checkpoints/.job"; }
 
-bool has_job_json(const std::string& run_dir) {
-  if (::access((run_dir + "/job.json").c_str(), F_OK) == 0) return true;
-  return errno != ENOENT && errno != ENOTDIR;
+Result<bool> is_there(const std::string& path) {
+  if (::access(path.c_str(), F_OK) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return fail_errno(ErrorKind::kIo, errno, "looking at " + path);
 }
 
 // "" if nobody has taken it.
 Result<std::string> owner_of(const std::string& run_dir) {
-  if (has_job_json(run_dir)) {
-    const auto text = read_file(run_dir + "/job.json");
-    const auto json = nlohmann::json::parse(text.value_or(""), nullptr, /*allow_exceptions=*/false);
+  const std::string job_json = run_dir + "/job.json";
+  ANTDT_TRY(const bool launching, is_there(job_json));
+  if (launching) {
+    ANTDT_TRY(const std::string text, read_file(job_json));
+    const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
     const std::string id =
         json.is_object() ? json.value(nlohmann::json::json_pointer("/job/id"), "") : "";
-    return id.empty() ? "its job.json cannot be read" : id;
+    return id.empty() ? "its job.json names none" : id;
   }
   std::error_code error;
   const std::string id = std::filesystem::read_symlink(link_in(run_dir), error).string();
@@ -52,7 +55,8 @@ Status claim_run_directory(const std::string& run_dir, const std::string& job,
                            const std::string& where) {
   ANTDT_RETURN_IF_ERROR(check_run_owner(run_dir, job, where));
   ANTDT_RETURN_IF_ERROR(make_directories(run_dir + "/checkpoints", 0700));
-  if (has_job_json(run_dir)) return {};
+  ANTDT_TRY(const bool launching, is_there(run_dir + "/job.json"));
+  if (launching) return {};
   const std::string link = link_in(run_dir);
   if (::symlink(job.c_str(), link.c_str()) == 0) return {};
   // Another one was faster: a server of the job, or another job.

@@ -12,7 +12,7 @@
 namespace antdt {
 
 // kUsage if the directory belongs to a run of another job: then nothing may be written or removed
-// there. `where`, for the message: "that host", "hostb".
+// there. kIo if that cannot be told now. `where`, for the message: "that host", "hostb".
 [[nodiscard]] Status check_run_owner(const std::string& run_dir, const std::string& job,
                                      const std::string& where);
 

@@ -100,10 +100,27 @@ void CheckpointCopies::on(const TaskFailed& e, Effects& out) {
     tried.error = e.error;
   } else if (const auto* push = std::get_if<PushCopy>(&task.what)) {
     push_failed(*push, e, out);
-  } else if (std::holds_alternative<ProbeHost>(task.what) && e.gone && gathering_ &&
-             std::ranges::find(gathering_->waiting, task.host, &Part::host) !=
-                 gathering_->waiting.end()) {
-    end_gathering(fmt::format("{}: {}", task.host, e.error), out);
+  }
+  if (e.foreign) host_is_anothers(task.host, e.error, out);
+}
+
+// Its run directory is another job's. It is probed again and again, in case that is removed; nobody
+// waits for it.
+void CheckpointCopies::host_is_anothers(const std::string& name, const std::string& error,
+                                        Effects& out) {
+  Host& host = hosts_.at(name);
+  host.place = Place::kProbing;
+  host.whole.clear();
+  host.doubted.clear();
+  const std::string why = fmt::format("{}: {}", name, error);
+  std::erase_if(needs_, [&](const Need& need) {
+    if (need.what.host != name) return false;
+    out.emplace_back(TellReached{need.what.number, why});
+    return true;
+  });
+  if (gathering_ &&
+      std::ranges::find(gathering_->waiting, name, &Part::host) != gathering_->waiting.end()) {
+    end_gathering(why, out);
   }
 }
 

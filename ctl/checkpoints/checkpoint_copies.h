@@ -60,14 +60,15 @@ struct HostProbed {
 struct TaskDone {
   TaskId task = 0;
 };
-// `gone`: what was asked for is not there, or not what was said, and will not be; of a probe, that
-// the run directory there is another job's; of a copy, that what arrived is not what was said.
-// `full`: the launching host has no room for it.
+// `gone`: what was asked for is not there, or not what was said, and will not be; of a copy, that
+// what arrived is not what was said. `full`: the launching host has no room for it. `foreign`: the
+// run directory there is another job's.
 struct TaskFailed {
   TaskId task = 0;
   std::string error;
   bool gone = false;
   bool full = false;
+  bool foreign = false;
 };
 // An unfinished checkpoint lies in `unfinished` (a name in checkpoints/) of these hosts.
 // Answered by TellGathered. A later one takes its place.
@@ -264,6 +265,7 @@ class CheckpointCopies {
     out.emplace_back(std::move(effect));
     return last_task_;
   }
+  void host_is_anothers(const std::string& host, const std::string& error, Effects& out);
   void push_failed(const PushCopy& push, const TaskFailed& e, Effects& out);
   void push(const std::string& host, const std::string& name, Effects& out);
   void drop_task(TaskId task, Effects& out);

@@ -67,7 +67,7 @@ std::string describe_end(const WorkerProcess& w, FailureClass cls) {
            "failure.orphan_timeout";
   }
   if (!w.error.empty()) return fmt::format("could not be executed: {}", w.error);
-  if (cls == FailureClass::kDevice && w.code == kExitDataLost) {
+  if (cls == FailureClass::kDevice && w.device.empty() && w.code == kExitDataLost) {
     return "could not read its data any more: its error output names the file";
   }
   if (!w.device.empty()) {

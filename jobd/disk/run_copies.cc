@@ -48,8 +48,7 @@ RunCopies::RunCopies(EventLoop& loop, const Clock& clock, Options options, Handl
       handlers_(std::move(handlers)),
       probe_(std::string(kProbe) + new_ulid()),
       machine_(options_.copies),
-      moved_(std::make_shared<std::atomic<std::uint64_t>>(0)),
-      at_disk_(std::make_shared<std::atomic<std::uint32_t>>(0)) {}
+      moved_(std::make_shared<std::atomic<std::uint64_t>>(0)) {}
 
 RunCopies::~RunCopies() {
   if (timer_) loop_.cancel(*timer_);
@@ -59,6 +58,7 @@ RunCopies::~RunCopies() {
 
 void RunCopies::add(transport::Context& context, HostAddress address) {
   context_ = &context;
+  at_disk_[address.endpoint] = std::make_shared<std::atomic<std::uint32_t>>(0);
   addresses_[address.endpoint] = std::move(address);
   if (!timer_) timer_ = loop_.call_after(kCopyTick, [this] { tick(); });
 }
@@ -136,6 +136,12 @@ void RunCopies::remove_probes(const std::string& run_dir) {
 
 bool RunCopies::idle() const { return addresses_.empty() || machine_.idle(); }
 
+std::size_t RunCopies::hosts_at_disk() const {
+  return static_cast<std::size_t>(std::ranges::count_if(at_disk_, [&](const auto& host) {
+    return *host.second > 0 && !stuck_.contains(host.first);
+  }));
+}
+
 std::vector<std::string> RunCopies::lacking() const {
   std::vector<std::string> texts;
   for (const std::string& name : machine_.lacking()) {
@@ -197,7 +203,7 @@ void RunCopies::begin(copies::TaskId task, const std::string& host, Work work) {
   ++thread.tasks;
   const auto run = [this, task, host, work = std::move(work), address = addresses_.at(host),
                     context = context_, options = options_, stop = running.stop, moved = moved_,
-                    at_disk = at_disk_]() -> DiskThread::Then {
+                    at_disk = at_disk_.at(host)]() -> DiskThread::Then {
     HostFiles::Watch watch;
     watch.stop = stop.get();
     watch.answers = options.answers;
@@ -226,12 +232,14 @@ void RunCopies::done(copies::TaskId task, const std::string& host, const Outcome
   }
   if (!outcome.status) {
     const Error& error = outcome.status.error();
-    const bool others = error.kind == ErrorKind::kUsage;  // the run directory there
-    step(copies::TaskFailed{task, error.message, others || error.kind == ErrorKind::kCorrupt,
-                            error.kind == ErrorKind::kAborted});
-    if (others && handlers_.owned) handlers_.owned(host, error.message);
+    const bool foreign = error.kind == ErrorKind::kUsage;  // the run directory there
+    if (error.kind == ErrorKind::kUnreachable) stuck_.insert(host);
+    step(copies::TaskFailed{task, error.message, error.kind == ErrorKind::kCorrupt,
+                            error.kind == ErrorKind::kAborted, foreign});
+    if (foreign && handlers_.owned) handlers_.owned(host, error.message);
     return;
   }
+  stuck_.erase(host);
   if (outcome.probed && handlers_.owned) handlers_.owned(host, "");
   if (outcome.probed) return step(copies::HostProbed{task, outcome.shares, outcome.whole});
   step(copies::TaskDone{task});

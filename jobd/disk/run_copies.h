@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -78,9 +79,9 @@ class RunCopies {
   [[nodiscard]] bool idle() const;
   // How many bytes were copied so far.
   [[nodiscard]] std::uint64_t moved() const { return *moved_; }
-  // How many tasks wait for a host that checks or syncs what it has, within the time that this may
-  // take: no bytes move then.
-  [[nodiscard]] std::uint32_t hosts_at_disk() const { return *at_disk_; }
+  // How many hosts check or sync what they have, within the time that this may take: no bytes move
+  // then. One that did not answer within it does not count again before it has answered.
+  [[nodiscard]] std::size_t hosts_at_disk() const;
   // A sentence for each checkpoint that still lacks copies that it could have.
   [[nodiscard]] std::vector<std::string> lacking() const;
   // Removes the probes by which incarnations found out which hosts share the directory. To be
@@ -139,7 +140,9 @@ class RunCopies {
   std::uint64_t last_need_ = 0;
   std::shared_ptr<std::atomic<std::uint64_t>> moved_;
   std::uint64_t moved_said_ = 0;
-  std::shared_ptr<std::atomic<std::uint32_t>> at_disk_;
+  // By host: how many of its tasks wait for its disk; and those whose last task was not answered.
+  std::map<std::string, std::shared_ptr<std::atomic<std::uint32_t>>> at_disk_;
+  std::set<std::string> stuck_;
   std::vector<Thread> threads_;  // started when they are needed
   std::optional<TimerId> timer_;
 };

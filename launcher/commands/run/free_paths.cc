@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <future>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@ namespace {
 
 // The agents have answered already; starting a file service takes some milliseconds.
 constexpr Duration kAnswers = std::chrono::seconds(2);
+constexpr std::string_view kOwner = ".job";  // core/checkpoint/run_owner.h
 
 std::string counted(std::ptrdiff_t number, const char* what) {
   return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
@@ -33,6 +35,9 @@ std::string files_on(transport::Context& context, const jobd::HostAddress& addre
   if (!files) return "";
   const auto listed = files->ask<wire::FileListed>(wire::FileList{});
   if (!listed || (listed->checkpoints.empty() && listed->logs.empty())) return "";
+  if (listed->checkpoints.size() == 1 && listed->checkpoints.front().name == kOwner) {
+    return fmt::format("the mark of its job (checkpoints/{})", kOwner);
+  }
   const auto whole = std::ranges::count(listed->checkpoints, true, &wire::FileEntry::whole);
   return fmt::format("{} and {}", counted(whole, "checkpoint"),
                      counted(std::ssize(listed->logs), "log"));

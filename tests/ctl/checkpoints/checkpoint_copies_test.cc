@@ -119,7 +119,7 @@ TEST_F(CheckpointCopiesTest, WhatAHostFindsInTheSharedDirectoryIsNoSecondCopy) {
 TEST_F(CheckpointCopiesTest, APartOnAHostWhoseRunDirectoryIsAnothersIsNotWaitedFor) {
   EXPECT_THAT(step(HostAppeared{"b"}), ElementsAre("1: probe b"));
   EXPECT_THAT(written(1, ".tmp-10-g1-w0.1", {"b"}), IsEmpty());
-  EXPECT_THAT(step(TaskFailed{1, "it is another job's", true, false}),
+  EXPECT_THAT(step(TaskFailed{1, "it is another job's", false, false, true}),
               ElementsAre("note copy-failed: b: it is another job's",
                           "gathered 1 [b: it is another job's]"));
   // It may be removed there meanwhile.
@@ -127,6 +127,25 @@ TEST_F(CheckpointCopiesTest, APartOnAHostWhoseRunDirectoryIsAnothersIsNotWaitedF
   EXPECT_THAT(step(TimePassed{}), ElementsAre("2: probe b"));
   EXPECT_THAT(step(HostProbed{2, false, {}}), IsEmpty());
   EXPECT_THAT(written(2, ".tmp-11-g1-w0.1", {"b"}), ElementsAre("3: fetch .tmp-11-g1-w0.1 from b"));
+}
+
+// It was removed there while the job ran, and another job came.
+TEST_F(CheckpointCopiesTest, AHostWhoseRunDirectoryBecameAnothersIsProbedUntilItIsThisJobsAgain) {
+  apart("a");
+  step(CheckpointsListed{{kFirst}});  // 2: push
+  step(CheckpointNeeded{1, "a", kFirst});
+  EXPECT_THAT(step(TaskFailed{2, "it is another job's", false, false, true}),
+              ElementsAre("note copy-failed: a: it is another job's",
+                          "reached 1 [a: it is another job's]"));
+  for (TaskId probe = 3; probe < 7; ++probe) {
+    now += CheckpointCopies::kLongestPause;
+    EXPECT_THAT(step(TimePassed{}), ElementsAre(fmt::format("{}: probe a", probe)));
+    EXPECT_THAT(step(TaskFailed{probe, "it is another job's", false, false, true}), IsEmpty());
+  }
+  now += CheckpointCopies::kLongestPause;
+  step(TimePassed{});
+  EXPECT_THAT(step(HostProbed{7, false, {}}),
+              ElementsAre(fmt::format("8: push {} to a by .tmp-0-{}", kFirst, kFirst)));
 }
 
 TEST_F(CheckpointCopiesTest, FilesOfSeveralServersAreGatheredFromAll) {

@@ -66,7 +66,8 @@ TEST(FailureClassTest, OutOfMemoryNeedsEvidence) {
 }
 
 TEST(FailureClassTest, AFailedDeviceExplainsWhatItsProcessDidAndNoMore) {
-  for (WorkerProcess w : {exited(-1, SIGABRT), exited(1), exited(-1, SIGKILL)}) {
+  for (WorkerProcess w :
+       {exited(-1, SIGABRT), exited(1), exited(-1, SIGKILL), exited(kExitDataLost)}) {
     w.device = "GPU 3 (GPU-a): it has fallen off the bus";
     w.oom = "said: out of memory";
     EXPECT_EQ(classify(w, false), FailureClass::kDevice) << w.code;

@@ -33,11 +33,12 @@ TEST(FailureClassTest, DataThatCannotBeReadSaysNothingOfRecordsAndConnections) {
     EXPECT_FALSE(records_are_suspect(w, FailureClass::kDevice));
     EXPECT_THAT(describe_end(w, FailureClass::kDevice), testing::HasSubstr("not read its data"));
   }
+  // Programs have the code for other errors, too; the sentence has both.
   WorkerProcess on_a_failed_gpu = exited(kExitDataLost);
   on_a_failed_gpu.device = "GPU 3 (GPU-a): rows wait";
   EXPECT_EQ(classify(on_a_failed_gpu, true), FailureClass::kDevice);
-  EXPECT_THAT(describe_end(on_a_failed_gpu, FailureClass::kDevice),
-              testing::HasSubstr("not read its data"));
+  EXPECT_EQ(describe_end(on_a_failed_gpu, FailureClass::kDevice),
+            "failed with its device (GPU 3 (GPU-a): rows wait; exit code 74)");
 }
 
 TEST(FailureClassTest, CodesOfWorkersMeanNothingUnderAnotherProtocol) {

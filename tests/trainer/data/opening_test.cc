@@ -197,6 +197,8 @@ TEST_F(OpeningTest, WhoWaitsForAnothersIndexSeesThatTheBuilderMovesThoughTheInde
     EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(20), [&] {
       return !waited.empty() && waited.back().done_bytes == io.done_bytes;
     })) << io.done_bytes;
+    lock.unlock();
+    std::this_thread::sleep_for(kShownWithin);  // until the next one is shown
   }};
   Opening waits{[&](client::Io io) {
     if (io.what != kWaitsForIndex) return;
@@ -228,6 +230,7 @@ TEST_F(OpeningTest, ABuildKeepsItsUnfinishedFileFresh) {
       EXPECT_LT(age_of(path), std::chrono::minutes(30)) << looked;
       ++looked;
       age(path);
+      std::this_thread::sleep_for(kShownWithin);  // until it is touched again
     }
   }};
   ASSERT_OK(build_index(data, Split::kTrain, builds, cache()));

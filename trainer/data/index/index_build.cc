@@ -241,8 +241,8 @@ std::string lock_of(const std::string& path) { return path + ".lock"; }
 constexpr std::chrono::hours kAbandonedAfter{1};
 static_assert(FileWriter::kFreshFor * 10 < kAbandonedAfter, "clocks of hosts differ");
 
-// Does something that may cost a message to a file server, so rarely that it takes a twentieth of
-// the time.
+// Does something that may cost a message to a file server: so rarely that it takes a twentieth of
+// the time, and after kShownWithin in any case.
 class Rarely {
  public:
   template <class Do>
@@ -251,7 +251,7 @@ class Rarely {
     if (begin < due_) return;
     act();
     const MonoTime end = clock_.now();
-    due_ = end + 19 * (end - begin);
+    due_ = end + std::min<Duration>(19 * (end - begin), kShownWithin);
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "core/clock.h"
 #include "core/result.h"
 #include "trainer/data/data_config.h"
 #include "trainer/data/formats/labels.h"
@@ -18,6 +19,9 @@ namespace antdt::data {
 
 // Null for formats that are not text.
 [[nodiscard]] std::unique_ptr<RowFormat> make_row_format(const DataConfig& config);
+
+// How far a build is shows on the disk, to those that wait, at most so much later.
+inline constexpr Duration kShownWithin = std::chrono::milliseconds(200);
 
 // The index of `config`'s files: the one in `cache_dir` if it is valid, else a new one, which is
 // built under a lock file so that processes that start together build it once, and those that wait

@@ -65,10 +65,17 @@ class TallyTest(EndToEnd):
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def await_status(self, run_dir, condition, seconds, what):
+        last = None
+
         def holds():
-            found = self.status(run_dir)
-            return found if found and condition(found) else None
-        return await_true(holds, seconds, what)
+            nonlocal last
+            last = self.status(run_dir)
+            return last if last and condition(last) else None
+        try:
+            return await_true(holds, seconds, what)
+        except AssertionError as error:
+            state = json.dumps(last)[:2000]
+            raise AssertionError(f"{error}\n{state}\n{self.why('', '', run_dir)}") from None
 
     def await_answer(self, run_dir):
         """The status, as soon as the job daemon has answered."""

@@ -46,10 +46,10 @@ class AwayAgent(Hosts):
             return (run_dir / "logs" / "w0.1.out").exists()
         await_true(runs, 60, "the worker runs")
         job = json.loads((run_dir / "control.json").read_text())["job"]
-        return process, host, job, ["--agent", host, "--keys", keys]
+        return process, run_dir, host, job, ["--agent", host, "--keys", keys]
 
     def test_those_who_give_orders_are_told_which_agent_is_away(self):
-        process, host, job, through = self.begin()
+        process, run_dir, host, job, through = self.begin()
         agent = self.agent_pids["hosta"]
         self.addCleanup(os.kill, agent, signal.SIGCONT)
         os.kill(agent, signal.SIGSTOP)
@@ -65,14 +65,16 @@ class AwayAgent(Hosts):
             self.assertIn(f"from {host}. `antdt doctor --hosts {host} --keys", said.read_text())
         self.assertIn(away, orders["stop"][1].read_text())
         os.kill(agent, signal.SIGCONT)
-        # The job's daemon may be away from the agent for a moment more.
+        # What is given to an agent that has not noticed that its link is over may be lost.
+        await_true(lambda: (run_dir / "events.jsonl").read_text().count(" is there, with room") == 2,
+                   60, "the job daemon has the agent again")
         stopped = self.antdt("stop", job, *through, timeout=60)
         self.assertEqual(stopped.returncode, 0, stopped.stderr)
         self.assertIn(f"{job} has left {host}", stopped.stdout)
         process.communicate(timeout=60)
 
     def test_those_who_watch_the_job_wait_for_it(self):
-        process, host, job, through = self.begin()
+        process, _, host, job, through = self.begin()
         agent = self.agent_pids["hosta"]
         attached, why = self.watcher("attach", "attach", job, *through)
         status, complaints = self.watcher("status", "status", job, "--watch", "--json", *through)

@@ -46,14 +46,13 @@ void Agent::on_admin(const wire::Envelope& envelope, const wire::Packet& packet,
         packet, envelope, wire::RefusalCode::kUnknown,
         fmt::format("job {} has ended; its last processes here are being ended", envelope.job));
   }
-  if (!daemons_->links().attached(envelope.job) && records_.contains(envelope.job) &&
-      (own || user.admin)) {
-    return daemons_->refuse(packet, envelope, wire::RefusalCode::kBusy,
-                            fmt::format("the daemon of job {} is not connected to this agent just "
-                                        "now: try again when it is back",
-                                        envelope.job));
-  }
   if (!daemons_->links().attached(envelope.job)) {
+    if (own || (user.admin && records_.contains(envelope.job))) {
+      return daemons_->refuse(packet, envelope, wire::RefusalCode::kBusy,
+                              fmt::format("the daemon of job {} is not connected to this agent "
+                                          "just now: try again when it is back",
+                                          envelope.job));
+    }
     return daemons_->refuse(packet, envelope, wire::RefusalCode::kUnknown,
                             fmt::format("no daemon of job {} is connected to this agent: antdt "
                                         "jobs --agent lists those that are",

@@ -236,7 +236,8 @@ void RunCopies::done(copies::TaskId task, const std::string& host, const Outcome
     if (error.kind == ErrorKind::kUnreachable) stuck_.insert(host);
     step(copies::TaskFailed{task, error.message, error.kind == ErrorKind::kCorrupt,
                             error.kind == ErrorKind::kAborted, foreign});
-    if (foreign && handlers_.owned) handlers_.owned(host, error.message);
+    // The answer to another request leads to a probe, which says for sure.
+    if (foreign && outcome.probed && handlers_.owned) handlers_.owned(host, error.message);
     return;
   }
   stuck_.erase(host);
@@ -250,7 +251,7 @@ void RunCopies::perform(const copies::ProbeHost& o) {
     const auto own = own_identity(run_dir, probe);
     if (!own) return {tl::unexpected<Error>(own.error())};
     const auto look = look_at(host, probe);
-    if (!look) return {tl::unexpected<Error>(look.error())};
+    if (!look) return {tl::unexpected<Error>(look.error()), true};
     const bool shares = look->identity == *own;
     if (!shares) std::ignore = host.ask<wire::FileDone>(wire::FileRemove{probe});
     return {{}, true, shares, look->whole};

@@ -93,7 +93,7 @@ class RunCopies {
  private:
   struct Outcome {
     Status status;
-    bool probed = false;  // then:
+    bool probed = false;  // the host was asked; if it has answered:
     bool shares = false;
     std::vector<std::string> whole = {};
   };

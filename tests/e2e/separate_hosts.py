@@ -70,6 +70,39 @@ def run_unshared(test, flags, file, name, inside, timeout):
     test.assertEqual(process.returncode, 0, out)
 
 
+# A job whose checkpoints have a size that the test chooses.
+EMULATED = """
+schema = 1
+[job]
+name = "copies"
+seed = 5
+[roles.worker]
+count = {workers}
+command = ["antdt-trainer"]
+resources = {{ cpus = 1 }}
+[data]
+format = "index"
+records = 100000000
+[batch]
+global = 32
+[checkpoint]
+every = "{every}"
+keep = 2
+copies = {copies}
+[failure]
+host_lost_after = "{lost_after}"
+[trainer]
+model = "emulated"
+[emulated]
+parameters = {parameters}
+[[emulated.device]]
+class = "any"
+flat = "10ms"
+per_sample = "10us"
+{cluster}
+"""
+
+
 class Host:
     """One of these hosts, seen from outside."""
 

@@ -9,38 +9,7 @@ import unittest
 import shared  # noqa: F401 (finds what follows)
 import tally
 from harness import await_true, needs_trainer
-from separate_hosts import INSIDE, SeparateHosts, run_inside
-
-JOB = """
-schema = 1
-[job]
-name = "copies"
-seed = 5
-[roles.worker]
-count = {workers}
-command = ["antdt-trainer"]
-resources = {{ cpus = 1 }}
-[data]
-format = "index"
-records = 100000000
-[batch]
-global = 32
-[checkpoint]
-every = "{every}"
-keep = 2
-copies = {copies}
-[failure]
-host_lost_after = "{lost_after}"
-[trainer]
-model = "emulated"
-[emulated]
-parameters = {parameters}
-[[emulated.device]]
-class = "any"
-flat = "10ms"
-per_sample = "10us"
-{cluster}
-"""
+from separate_hosts import EMULATED, INSIDE, SeparateHosts, run_inside
 
 MEGABYTES, MBIT = 24, 32  # six seconds on the wire
 CUT_SECONDS = 14  # longer than a link is silent before it is given up
@@ -50,7 +19,7 @@ CUT_SECONDS = 14  # longer than a link is silent before it is given up
 @unittest.skipUnless(INSIDE in os.environ, "runs in namespaces of its own only")
 class Copies(SeparateHosts):
     def job(self, hosts, workers, copies, megabytes=1, lost_after="60s", every="2s"):
-        return self.write("job.toml", JOB.format(
+        return self.write("job.toml", EMULATED.format(
             workers=workers, copies=copies, parameters=megabytes * 250_000, lost_after=lost_after,
             every=every, cluster=self.cluster(*hosts)))
 

@@ -10,34 +10,8 @@ import unittest
 import shared  # noqa: F401 (finds what follows)
 import tally
 from harness import ANTDT, await_true, needs_trainer
-from separate_hosts import INSIDE, SeparateHosts, run_inside
+from separate_hosts import EMULATED, INSIDE, SeparateHosts, run_inside
 
-JOB = """
-schema = 1
-[job]
-name = "copies"
-[roles.worker]
-count = 1
-command = ["antdt-trainer"]
-resources = {{ cpus = 1 }}
-[data]
-format = "index"
-records = 100000000
-[batch]
-global = 32
-[checkpoint]
-every = "600s"
-copies = 3
-[trainer]
-model = "emulated"
-[emulated]
-parameters = {parameters}
-[[emulated.device]]
-class = "any"
-flat = "10ms"
-per_sample = "10us"
-{cluster}
-"""
 MEGABYTES, MBIT = 24, 6
 # antdt stop waits 20 s beyond its grace.
 GRACE, TAKES_LONGER_THAN = "1s", 22
@@ -49,7 +23,8 @@ class LastCopies(SeparateHosts):
     def begin(self):
         """A job on hostb; hostc, to which the link is slow, is to have a copy."""
         b, c = self.add_host("hostb", cpus=1), self.add_host("hostc", cpus=1)
-        job = JOB.format(parameters=MEGABYTES * 250_000, cluster=self.cluster(b, c))
+        job = EMULATED.format(workers=1, every="600s", copies=3, lost_after="60s",
+                              parameters=MEGABYTES * 250_000, cluster=self.cluster(b, c))
         process, run_dir = self.launch(self.write("job.toml", job))
         self.await_training(run_dir)
         self.sh(f"tc qdisc add dev {c.link_name} root tbf rate {MBIT}mbit burst 64k latency 50ms")

@@ -426,6 +426,13 @@ ANTDT_API int antdt_data_read(antdt_data* data, const uint64_t* records, uint64_
                               antdt_data_records* read);
 ANTDT_API void antdt_data_close(antdt_data* data);
 
+/* For a program that opens its data, or the weights of its model, by other means, before it joins:
+ * it is at done_bytes of total_bytes of `path` (0: the total is not known). `antdt status` shows
+ * that, and the job waits for it to join as long as bytes move. To be called as often as is
+ * convenient: at most one message a second is sent. `path` NULL: they are open. Any thread; outside
+ * of a job, in a process that no agent started, and after it has joined it does nothing. */
+ANTDT_API int antdt_data_progress(const char* path, uint64_t done_bytes, uint64_t total_bytes);
+
 /* --------------------------------------------------------------------------------- tracing */
 
 /* For a tracer inside a script that knows nothing of its job (protocol "torchrun"): what its steps

@@ -29,7 +29,8 @@ std::string bytes_text(const IoProgress& io) {
 }  // namespace
 
 bool opens_data(std::string_view what) {
-  return what == kIndexesData || what == kChecksIndex || what == kWaitsForIndex;
+  return what == kOpensData || what == kIndexesData || what == kChecksIndex ||
+         what == kWaitsForIndex;
 }
 
 std::string io_text(const IoProgress& io) {
@@ -83,7 +84,7 @@ bool IoWatch::reads(Member member) const { return of(member).what == kReadsCheck
 
 bool IoWatch::indexes(Member member) const {
   const std::string what = of(member).what;
-  return what == kIndexesData || what == kChecksIndex;
+  return what == kOpensData || what == kIndexesData || what == kChecksIndex;
 }
 
 bool IoWatch::some_move(MonoTime now) const {

@@ -22,6 +22,7 @@ inline constexpr std::string_view kReadsCheckpoint = "reading the checkpoint";
 inline constexpr std::string_view kWritesCheckpoint = "writing the checkpoint";
 inline constexpr std::string_view kReceivesState = "receiving the state";
 inline constexpr std::string_view kComparesState = "comparing the state";
+inline constexpr std::string_view kOpensData = "opening the data";  // by means of a program's own
 inline constexpr std::string_view kIndexesData = "indexing the data";
 inline constexpr std::string_view kChecksIndex = "checking the index of the data";
 inline constexpr std::string_view kWaitsForIndex = "waiting for another process to index the data";
@@ -62,7 +63,7 @@ class IoWatch {
   // Whether it holds others up, and with what; compare with kReadsCheckpoint.
   [[nodiscard]] bool holds_up(Member member) const;
   [[nodiscard]] bool reads(Member member) const;
-  // Whether it indexes its data, or checks their index; not if it waits for another that does.
+  // Whether it opens its data, indexes them, or checks their index; not if it waits for another that does.
   [[nodiscard]] bool indexes(Member member) const;
   // Whether some process holds the others up and makes progress.
   [[nodiscard]] bool some_move(MonoTime now) const;

@@ -44,6 +44,18 @@ class PackedLines(python_jobs.PythonJobs):
         self.assertEqual(made, [".idx"])
         self.assert_nothing_left()
 
+    def test_the_job_shows_how_far_a_program_is_that_opens_data_by_itself(self):
+        go = self.dir / "go"
+        process, run_dir = self.start_job(self.toml("opens_data.py", go, records=64, workers=2, batch=32))
+        both = self.await_status(
+            run_dir, lambda s: len(s["workers"]) == 2 and all(w.get("io") for w in s["workers"]), 60,
+            "both workers say what they open")
+        for worker in both["workers"]:
+            self.assertRegex(worker["io"]["text"], r"^opening the data: \d+\.0 of 9000\.0 GB")
+            self.assertEqual(worker["io"]["path"], "/data/by-itself")
+        go.touch()
+        self.assertEqual(self.finish(process, run_dir)["samples_trained"], 2 * 64)
+
     def test_outside_a_job_the_program_runs_as_it_is(self):
         done = self.run_alone(python_jobs.PROGRAMS / "lines.py", 1, *self.write_lines())
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -27,6 +27,9 @@ struct antdt_data {
 
 namespace {
 
+// A phrase of ctl/processes/io_watch.h, as those of trainer/data/index/opening.h are.
+constexpr const char* kOpensData = "opening the data";
+
 Result<std::unique_ptr<antdt_data>> open_lines(const antdt_data_options& options) {
   data::DataConfig config;
   config.format = "lines";
@@ -116,6 +119,18 @@ int antdt_data_read(antdt_data* data, const uint64_t* records, uint64_t count,
     const antdt_data_records said{sizeof(antdt_data_records), 0, data->bytes.data(),
                                   data->ends.data(), count};
     return copy_out("antdt_data_read", "read", said, read);
+  });
+}
+
+int antdt_data_progress(const char* path, uint64_t done_bytes, uint64_t total_bytes) {
+  return guarded([&]() -> int {
+    ProgramProgress& progress = ProgramProgress::of_this_process();
+    if (path == nullptr) {
+      progress.ends();
+    } else {
+      progress.tell({kOpensData, path, done_bytes, total_bytes});
+    }
+    return ANTDT_OK;
   });
 }
 

@@ -114,4 +114,24 @@ void DataProgress::drop_what_came() {
   }
 }
 
+ProgramProgress& ProgramProgress::of_this_process() {
+  static const SteadyClock clock;
+  // Programs may tell until they end.
+  static auto* const progress = new ProgramProgress(worker_of_this_process(), clock);
+  return *progress;
+}
+
+void ProgramProgress::tell(const client::Io& io) {
+  if (!self_ || !owner_.here()) return;
+  const std::lock_guard lock(mutex_);
+  if (!progress_) progress_ = std::make_unique<DataProgress>(self_, clock_);
+  progress_->tell(io);
+}
+
+void ProgramProgress::ends() {
+  if (!self_ || !owner_.here()) return;
+  const std::lock_guard lock(mutex_);
+  progress_.reset();
+}
+
 }  // namespace antdt::capi

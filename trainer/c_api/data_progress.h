@@ -14,10 +14,14 @@
 // Once a job was opened, a link of its own would pretend that the worker begins anew.
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/transport/ipc_dealer.h"
+#include "trainer/c_api/handle.h"
 #include "trainer/client/client.h"
 #include "trainer/client/environment.h"
 
@@ -68,6 +72,27 @@ class DataProgress {
   MonoTime due_;  // nothing is told of what takes less than kTellEvery
   bool told_ = false;
   std::optional<transport::IpcDealer> agent_;
+};
+
+// What the program itself says of data that it opens in a way of its own. Any thread. Nothing is
+// told in a child that was forked, as the agent did not start it.
+class ProgramProgress {
+ public:
+  static ProgramProgress& of_this_process();
+  ProgramProgress(std::optional<client::Environment> self, const Clock& clock)
+      : self_(std::move(self)), clock_(clock) {}
+
+  // Between two calls the link to the agent stays.
+  void tell(const client::Io& io);
+  // The data are open, or the client of a job tells from now on.
+  void ends();
+
+ private:
+  const OfThisProcess owner_;
+  const std::optional<client::Environment> self_;
+  const Clock& clock_;
+  std::mutex mutex_;
+  std::unique_ptr<DataProgress> progress_;
 };
 
 }  // namespace antdt::capi

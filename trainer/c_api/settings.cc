@@ -11,6 +11,7 @@
 #include "core/role_protocol.h"
 #include "core/schema/job_reader.h"
 #include "trainer/c_api/alone/local_link.h"
+#include "trainer/c_api/data_progress.h"
 #include "trainer/c_api/handle.h"
 
 namespace antdt::capi {
@@ -51,6 +52,7 @@ Result<Connection> connect_to_agent(const Settings& settings, bool member) {
                 "write protocol = \"antdt\" in job.toml",
                 environment.protocol);
   }
+  ProgramProgress::of_this_process().ends();  // its link would be taken for the worker's
   Connection made{.in_job = true};
   ANTDT_TRY(made.client, client::Client::connect(environment, settings.timeout));
   const std::string& json = made.client->config_json();

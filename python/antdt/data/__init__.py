@@ -11,6 +11,7 @@ share the data find it. docs/data.md.
 from antdt.data._folder import Folder
 from antdt.data._lines import Lines
 from antdt.data._parquet import Parquet
+from antdt.data._progress import progress
 from antdt.data._webdataset import WebDataset
 
-__all__ = ["Folder", "Lines", "Parquet", "WebDataset"]
+__all__ = ["Folder", "Lines", "Parquet", "WebDataset", "progress"]

@@ -6,14 +6,15 @@ from array import array
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from antdt.data._index import Built, cached, state_of
+from antdt.data._progress import Tell
 from antdt.data._records import Path, Records, absolute
 
 _KIND = "folder 1"
 
 
-def _walk(root: str) -> Tuple[Dict[str, List[Any]], List[str]]:
+def _walk(root: str, tell: Tell) -> Tuple[Dict[str, List[Any]], List[str]]:
     """All directories with their states and all files below `root`, sorted by path, hidden ones left out."""
-    left, states, files = [root], {}, []
+    left, states, files, listed = [root], {}, [], 0
     passed = set()  # a link may lead back
     while left:
         folder = left.pop()
@@ -25,14 +26,16 @@ def _walk(root: str) -> Tuple[Dict[str, List[Any]], List[str]]:
         with os.scandir(folder) as found:
             entries = sorted((entry for entry in found if not entry.name.startswith(".")),
                              key=lambda entry: os.fsencode(entry.name), reverse=True)
+        listed += sum(len(entry.name) for entry in entries)
+        tell(folder, listed, 0)
         left += [entry.path for entry in entries if entry.is_dir()]
         files += [entry.path for entry in entries if entry.is_file()]
     # As bytes: the same on all hosts, whatever their language.
     return states, sorted(files, key=os.fsencode)
 
 
-def _build(root: str, extensions: Tuple[str, ...]) -> Built:
-    states, files = _walk(root)
+def _build(root: str, extensions: Tuple[str, ...], tell: Tell) -> Built:
+    states, files = _walk(root, tell)
     text, ends, classes = bytearray(), array("Q"), array("Q")
     found = [os.path.relpath(path, root) for path in files
              if not extensions or path.lower().endswith(extensions)]
@@ -71,7 +74,7 @@ class Folder(Records):
 
     def _index(self) -> Any:
         return cached(f"{_KIND} {' '.join(self._extensions)}", [self.folder], self._place,
-                      lambda: _build(self.folder, self._extensions))
+                      lambda tell: _build(self.folder, self._extensions, tell))
 
     def path(self, record: int) -> str:
         """The file of a record."""

@@ -15,8 +15,6 @@ directories the time of change. Processes that come while it is built wait for t
 from __future__ import annotations
 
 import atexit
-import contextlib
-import fcntl
 import functools
 import hashlib
 import json
@@ -29,7 +27,9 @@ import sys
 import tempfile
 from array import array
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+from antdt.data._progress import Tell, building, progress
 
 _MAGIC = b"ANTDTPY1"
 _SAMPLE = 65536
@@ -143,9 +143,13 @@ def _open_valid(path: str, kind: str, base: str) -> Optional[Index]:
         description, memory = _parse(path)
         if description["kind"] != kind:
             return None
+        seen = 0
         for name, state in description["sources"]:
-            if state_of(os.path.join(base, name)) != state:
+            source = os.path.join(base, name)
+            if state_of(source) != state:
                 return None
+            seen += state[0] or len(name)  # a directory has its name
+            progress(source, seen)
         return Index(description, memory)
     except (OSError, ValueError):
         return None
@@ -179,17 +183,27 @@ def _write(path: str, data: bytes, mode: int) -> None:
         raise
 
 
-@contextlib.contextmanager
-def _locked(path: str) -> Iterator[None]:
-    """Ends with the process, however that ends."""
-    with open(path + ".lock", "ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def states_of(paths: Sequence[str], tell: Tell) -> Dict[str, List[Any]]:
+    """Of files, before a pass over them; that there are many is told."""
+    states: Dict[str, List[Any]] = {}
+    seen = 0
+    for path in paths:
+        states[path] = state_of(path)
+        seen += _SAMPLE
+        tell(path, seen, 0)
+    return states
 
 
-def cached(kind: str, paths: Sequence[str], place: str, build: Callable[[], Built]) -> Index:
+def cached(kind: str, paths: Sequence[str], place: str, build: Callable[[Tell], Built]) -> Index:
     """The index of `paths`: the valid one that is there, or a new one. `kind` says what is built and how,
     with a version, which is to be raised when the same data would make another index."""
+    try:
+        return _cached(kind, paths, place, build)
+    finally:
+        progress(None)
+
+
+def _cached(kind: str, paths: Sequence[str], place: str, build: Callable[[Tell], Built]) -> Index:
     check_place(place)
     base = os.path.dirname(paths[0])
     beside = place == "beside"
@@ -201,10 +215,10 @@ def cached(kind: str, paths: Sequence[str], place: str, build: Callable[[], Buil
         return found
     try:
         os.makedirs(folder, 0o755 if beside else 0o700, exist_ok=True)
-        with _locked(path):
+        with building(path + ".lock") as tell:
             found = _open_valid(path, kind, base)
             if found is None:
-                _write(path, _encode(kind, base, build()), 0o644 if beside else 0o600)
+                _write(path, _encode(kind, base, build(tell)), 0o644 if beside else 0o600)
     except PermissionError as error:
         raise PermissionError(
             f"the index of {paths[0]} cannot be written to {folder}: {error}. Let somebody build it who "

@@ -6,7 +6,8 @@ import collections
 from array import array
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
-from antdt.data._index import Built, cached, state_of
+from antdt.data._index import Built, cached, states_of
+from antdt.data._progress import Tell
 from antdt.data._records import Path, Records, absolute
 
 _KIND = "parquet 1"
@@ -31,8 +32,9 @@ def _open_file(path: str) -> Any:
         raise ValueError(f"{path} is no whole Parquet file: {error}") from error
 
 
-def _build(paths: Sequence[str]) -> Built:
-    states = {path: state_of(path) for path in paths}
+def _build(paths: Sequence[str], tell: Tell) -> Built:
+    states = states_of(paths, tell)
+    passed, size = 0, sum(state[0] for state in states.values())
     files, groups, ends, names = array("Q"), array("Q"), array("Q"), None
     total = 0
     for number, path in enumerate(paths):
@@ -46,6 +48,8 @@ def _build(paths: Sequence[str]) -> Built:
             files.append(number)
             groups.append(group)
             ends.append(total)
+        passed += states[path][0]  # of which its end was read
+        tell(path, passed, size)
     return Built(states, {"files": files, "groups": groups, "ends": ends}, about=names)
 
 
@@ -71,7 +75,7 @@ class Parquet(Records):
         super().__init__(ends[len(ends) - 1] if len(ends) else 0, found.fingerprint)
 
     def _index(self) -> Any:
-        return cached(_KIND, self._paths, self._place, lambda: _build(self._paths))
+        return cached(_KIND, self._paths, self._place, lambda tell: _build(self._paths, tell))
 
     def _open(self) -> Any:
         return _Groups(self._index(), self._paths, self._columns)

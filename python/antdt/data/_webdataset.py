@@ -6,7 +6,8 @@ import tarfile
 from array import array
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
-from antdt.data._index import Built, cached, state_of
+from antdt.data._index import Built, cached, states_of
+from antdt.data._progress import Tell
 from antdt.data._records import Path, Records, absolute
 
 _KIND = "webdataset 1"
@@ -21,9 +22,10 @@ def _split(name: str) -> Tuple[str, str]:
 
 
 class _Scan:
-    """One pass over tar files."""
+    """One pass over tar files, of `total` bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, total: int, tell: Tell) -> None:
+        self._passed, self._total, self._tell = 0, total, tell
         self.samples = array("Q")   # number of each one's first member
         self.tars = array("Q")      # of each member: its tar file
         self.offsets, self.sizes = array("Q"), array("Q")
@@ -42,6 +44,7 @@ class _Scan:
         try:
             with tarfile.open(path, "r:", encoding="utf-8", errors="surrogateescape") as tar:
                 for member in tar:
+                    self._tell(path, self._passed + member.offset_data, self._total)
                     name, extension = _split(member.name)
                     if not member.isreg() or not extension or name.rpartition("/")[2] == "":
                         continue
@@ -60,6 +63,7 @@ class _Scan:
         if self.tars and self.tars[-1] == number \
                 and self.offsets[-1] + self.sizes[-1] > os.path.getsize(path):
             raise ValueError(f"{path} is cut short")
+        self._passed += os.path.getsize(path)
 
     def _begin(self, key: str) -> None:
         self.samples.append(len(self.tars))
@@ -73,9 +77,9 @@ class _Scan:
         self.extensions.append(self.known.setdefault(extension, len(self.known)))
 
 
-def _build(paths: Sequence[str]) -> Built:
-    states = {path: state_of(path) for path in paths}
-    scan = _Scan()
+def _build(paths: Sequence[str], tell: Tell) -> Built:
+    states = states_of(paths, tell)
+    scan = _Scan(sum(state[0] for state in states.values()), tell)
     for number, path in enumerate(paths):
         scan.add(number, path)
     return Built(states, {"samples": scan.samples, "keys": scan.keys, "tars": scan.tars,
@@ -98,7 +102,7 @@ class WebDataset(Records):
         super().__init__(len(found.columns["samples"]), found.fingerprint)
 
     def _index(self) -> Any:
-        return cached(_KIND, self._paths, self._place, lambda: _build(self._paths))
+        return cached(_KIND, self._paths, self._place, lambda tell: _build(self._paths, tell))
 
     def _open(self) -> Any:
         return self._index(), {}

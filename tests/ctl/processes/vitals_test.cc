@@ -215,6 +215,14 @@ TEST_F(VitalsTest, WhatIsSaidOfAnIndexIsForgottenWhenItIsOpen) {
       << "it has not joined";
 }
 
+TEST_F(VitalsTest, DataThatAProgramOpensByMeansOfItsOwnAreWaitedForLikewise) {
+  EXPECT_EQ(vitals.heard(w(3), doing(kOpensData, 5, "startup"), clock.now()), IoMoved::kOpened);
+  EXPECT_TRUE(vitals.io().indexes(w(3)));
+  clock.advance(seconds(31));
+  EXPECT_THAT(vitals.io().stands_still(w(3), clock.now()),
+              HasSubstr("opening the data /run/1/checkpoints/s7 stands still at"));
+}
+
 TEST_F(VitalsTest, AHostThatDoesNotAnswerIsNotADiskThatStandsStill) {
   train();
   vitals.heard(w(1), doing(kReadsCheckpoint, 5, "reconfigure"), clock.now());

@@ -6,11 +6,81 @@ import pathlib
 import stat
 import subprocess
 import sys
+import tarfile
 import tempfile
+import threading
 import unittest
 from unittest import mock
 
-from antdt.data import Folder, _index
+from antdt.data import Folder, WebDataset, _index, _progress, progress
+
+
+class Progress(unittest.TestCase):
+    """What is told of opening data, by a library that keeps it."""
+
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.dir = pathlib.Path(temporary.name)
+        self.data = self.dir / "data"
+        (self.data / "cat").mkdir(parents=True)
+        (self.data / "cat" / "1.txt").write_text("meow")
+        self.told, self.at_call = [], lambda: None
+        library = mock.Mock()
+        library.antdt_data_progress.side_effect = self.hear
+        for patch in (mock.patch.dict(os.environ, XDG_CACHE_HOME=str(self.dir / "cache")),
+                      mock.patch.object(_progress, "_library", lambda: library)):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def hear(self, path, done, total):
+        self.told.append((path and path.decode(), done, total))
+        self.at_call()
+        return 0
+
+    def test_a_pass_and_a_look_at_an_index_are_told_and_that_they_are_over(self):
+        Folder(self.data)
+        self.assertIn((str(self.data / "cat"), len("cat") + len("1.txt"), 0), self.told)
+        self.assertEqual(self.told[-1], (None, 0, 0))
+        self.told.clear()
+        Folder(self.data)  # its index is there
+        self.assertEqual([path for path, _, _ in self.told],
+                         [str(self.data), str(self.data / "cat"), None])
+
+    def test_all_bytes_of_all_tars_are_counted(self):
+        paths = [self.dir / "a.tar", self.dir / "b.tar"]
+        for path in paths:
+            with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as tar:
+                tar.add(self.data / "cat" / "1.txt", "1.txt")
+        WebDataset(paths)
+        size = [path.stat().st_size for path in paths]
+        self.assertIn((str(paths[0]), 512, sum(size)), self.told)
+        self.assertIn((str(paths[1]), size[0] + 512, sum(size)), self.told)
+
+    def test_who_waits_tells_how_far_the_builder_is(self):
+        lock = str(self.dir / "x.lock")
+        heard = threading.Event()
+
+        def waits():
+            with _progress.building(lock):
+                pass
+
+        def look():
+            if self.told[-1] == (lock, 7, 9):
+                heard.set()
+        waiter = threading.Thread(target=waits)
+        with _progress.building(lock) as tell:
+            self.at_call = look
+            waiter.start()
+            tell("a file", 7, 9)
+            self.assertTrue(heard.wait(20))
+        waiter.join(20)
+        self.assertFalse(waiter.is_alive())
+
+    def test_a_program_may_tell_of_what_it_opens_itself(self):
+        progress(self.data, 3, 4)
+        progress(None)
+        self.assertEqual(self.told, [(str(self.data), 3, 4), (None, 0, 0)])
 
 
 class WithoutHome(unittest.TestCase):

@@ -2,6 +2,8 @@
 #include "trainer/c_api/data_progress.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -145,6 +147,31 @@ TEST_F(DataProgressTest, AProcessThatIsNoWorkerTellsNobody) {
   DataProgress progress(self(), clock);
   ASSERT_TRUE(tells_until_heard(progress));
   EXPECT_EQ(heard().front().report.io_done_bytes, kHalf.done_bytes);
+}
+
+TEST_F(DataProgressTest, WhatAProgramSaysItselfIsToldUntilItIsOverButNotByItsChildren) {
+  ProgramProgress program(self(), clock);
+  ASSERT_TRUE(comes([](const Heard& h) { return h.report.io_done_bytes == kHalf.done_bytes; },
+                    [&] {
+                      clock.advance(seconds(1));
+                      program.tell(kHalf);
+                    }));
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    clock.advance(seconds(1));
+    program.tell(kBegun);
+    program.ends();
+    _exit(0);
+  }
+  int ended = 0;
+  ASSERT_EQ(waitpid(child, &ended, 0), child);
+  EXPECT_EQ(ended, 0);
+  const auto is_over = [](const Heard& h) { return h.kind == "report" && h.report.io.empty(); };
+  EXPECT_FALSE(std::ranges::any_of(heard(), is_over));
+  program.ends();
+  ASSERT_TRUE(comes(is_over, [] {}));
+  for (const Heard& one : heard()) EXPECT_NE(one.report.io_done_bytes, kBegun.done_bytes);
 }
 
 TEST_F(DataProgressTest, TheClientOfAnOpenJobTellsInPlaceOfALinkOfItsOwn) {

@@ -61,6 +61,11 @@ TEST_F(CDataTest, AnyRecordsOfPlainAndPackedFilesAreReadInAnyOrder) {
   antdt_data_close(data);
 }
 
+TEST_F(CDataTest, OutsideOfAJobNobodyIsToldHowFarAProgramIs) {
+  EXPECT_EQ(antdt_data_progress("/data/a", 1, 2), ANTDT_OK);
+  EXPECT_EQ(antdt_data_progress(nullptr, 0, 0), ANTDT_OK);
+}
+
 TEST_F(CDataTest, WhatIsWrongIsSaid) {
   antdt_data* data = nullptr;
   EXPECT_EQ(open({}, &data), ANTDT_USAGE);

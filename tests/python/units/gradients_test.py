@@ -173,25 +173,26 @@ class GradientsOfAModule(unittest.TestCase):
             self.assertTrue(torch.equal(ours.grad, theirs.grad))
 
 
+def reduce(all_buffers, weights):
+    member = Reducing()
+    for buffers, weight in zip(all_buffers, weights):
+        buffers.finish(member, weight)
+    total = sum(b._sums for b in all_buffers)
+    for buffers in all_buffers:
+        buffers._sums = total.clone()
+        buffers.apply()
+
+
 class BuffersOfAModule(unittest.TestCase):
     def norms(self, count):
         return [torch.nn.BatchNorm1d(2).double() for _ in range(count)]
-
-    def reduce(self, all_buffers, weights):
-        member = Reducing()
-        for buffers, weight in zip(all_buffers, weights):
-            buffers.finish(member, weight)
-        total = sum(b._sums for b in all_buffers)
-        for buffers in all_buffers:
-            buffers._sums = total.clone()
-            buffers.apply()
 
     def test_statistics_are_averaged_by_weight_and_equal_afterwards(self):
         modules = self.norms(3)
         buffers = [Buffers(m) for m in modules]
         modules[0](torch.full((4, 2), 10.0, dtype=torch.float64))
         modules[1](torch.full((2, 2), 40.0, dtype=torch.float64))
-        self.reduce(buffers, [4.0, 2.0, 0.0])
+        reduce(buffers, [4.0, 2.0, 0.0])
         # 0.1 of what each saw: (4 * 1 + 2 * 4) / 6
         for module in modules:
             self.assertTrue(torch.allclose(module.running_mean, torch.tensor([2.0, 2.0]).double()))
@@ -203,7 +204,7 @@ class BuffersOfAModule(unittest.TestCase):
         modules = self.norms(2)
         for module in modules:
             module.running_mean.fill_(0.1)
-        self.reduce([Buffers(m) for m in modules], [3.0, 7.0])
+        reduce([Buffers(m) for m in modules], [3.0, 7.0])
         self.assertTrue(torch.equal(modules[0].running_mean, torch.full((2,), 0.1, dtype=torch.float64)))
 
     def test_a_discarded_step_leaves_them_as_they_were(self):
@@ -214,6 +215,62 @@ class BuffersOfAModule(unittest.TestCase):
         buffers.discard()
         for name, value in module.state_dict().items():
             self.assertTrue(torch.equal(value, before[name]), name)
+
+
+class Reassigning(torch.nn.Module):
+    """Its forward puts other tensors in the place of its buffers: a moving average, the newest batch, and
+    the average as it was before."""
+
+    def __init__(self):
+        super().__init__()
+        for name in ("mean", "newest", "before"):
+            self.register_buffer(name, torch.zeros(2, dtype=torch.float64))
+
+    def forward(self, x):
+        self.before = self.mean
+        self.mean = 0.9 * self.mean + 0.1 * x
+        self.newest = x
+
+
+class BuffersThatAForwardReplaces(unittest.TestCase):
+    def test_they_are_averaged_by_weight_and_equal_afterwards(self):
+        modules = [Reassigning() for _ in range(3)]
+        buffers = [Buffers(m) for m in modules]
+        for step in (1, 2):
+            batch = torch.full((2,), 10.0, dtype=torch.float64)
+            modules[0](batch)
+            modules[1](torch.full((2,), 40.0, dtype=torch.float64))
+            reduce(buffers, [4.0, 2.0, 0.0])
+            for b in buffers:
+                b.step_begins()
+            self.assertTrue(torch.equal(batch, torch.full((2,), 10.0).double()), "the batch was written to")
+            for module in modules:
+                # 0.1 of what each saw: (4 * 1 + 2 * 4) / 6
+                self.assertTrue(torch.allclose(module.mean, torch.full((2,), 2.0 + 1.8 * (step - 1)).double()))
+                self.assertTrue(torch.allclose(module.newest, torch.full((2,), 20.0).double()))
+                self.assertTrue(torch.allclose(module.before, torch.full((2,), 2.0 * (step - 1)).double()))
+                for name, value in module.state_dict().items():
+                    self.assertTrue(torch.equal(value, modules[0].state_dict()[name]), name)
+
+    def test_a_discarded_step_leaves_them_as_they_were(self):
+        module = Reassigning()
+        buffers = Buffers(module)
+        batch = torch.ones(2, dtype=torch.float64)
+        module(batch)
+        buffers.discard()
+        for name, value in module.state_dict().items():
+            self.assertTrue(torch.equal(value, torch.zeros(2).double()), name)
+        self.assertTrue(torch.equal(batch, torch.ones(2).double()), "the batch was written to")
+
+    def test_one_of_another_shape_is_refused_by_name(self):
+        net = torch.nn.Sequential(Reassigning())
+        buffers = Buffers(net)
+        net(torch.ones(3, 2, dtype=torch.float64))
+        with self.assertRaisesRegex(TypeError, r"the buffer 0.mean had shape \(2,\) and torch.float64 .* put a tensor "
+                                               r"of shape \(3, 2\)"):
+            buffers.finish(Reducing(), 1.0)
+        buffers.discard()
+        self.assertTrue(torch.equal(net[0].mean, torch.zeros(2).double()))
 
 
 if __name__ == "__main__":

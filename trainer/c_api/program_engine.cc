@@ -132,6 +132,7 @@ std::vector<std::span<std::byte>> ProgramEngine::state_parts() {
 }
 
 Result<Step> ProgramEngine::load(CheckpointReader& files) {
+  want_state();  // what a program that has trained registered last may be gone
   ANTDT_TRY(const Step step, links_.state.load(files));
   state_replaced();
   return step;

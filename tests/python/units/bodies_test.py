@@ -1,91 +1,15 @@
 """Members join, die and go back around the end of an epoch's body, where a schedule is advanced.
 All members that train have the same schedule, and members at the same step have the same state."""
-import ctypes
 import unittest
 from unittest import mock
 
 import torch
 
 import antdt.torch as adt
-from antdt import _abi
-from antdt._member import Order
 from antdt.torch import _job
-from memory import Memory
+from scripted import Scripted, a_step, an_epoch, begin, end
 
 RECORDS = 8
-
-
-class Scripted(Memory):
-    """A member whose library follows a script. A word in the script is a name under which the
-    member's present state is stored; a state in the script replaces the member's."""
-
-    in_job, run_dir, config, closed = True, "", {}, False
-
-    def __init__(self, script):
-        super().__init__()
-        self.script, self.in_hand, self.shown = list(script), None, {}
-        self._keep_as = None
-
-    def next(self):
-        assert self.in_hand is None, "an order is not answered"
-        if not self.script:
-            return Order(_abi.LEAVE, code=75)
-        given = self.script.pop(0)
-        if isinstance(given, str):
-            self._keep_as, given = given, Order(_abi.STATE_WANTED)
-        elif isinstance(given, dict):
-            for name, value in given.items():
-                ctypes.memmove(self.parts[name][1], value, len(value))
-            given = Order(_abi.STATE_REPLACED)
-        self.in_hand = given
-        return given
-
-    def done(self, *_):
-        if self._keep_as is not None:
-            self.shown[self._keep_as] = self.all_bytes()
-            self._keep_as = None
-        self.in_hand = None
-
-    done_compute = done
-
-    def reduce(self, *_):
-        return True
-
-    def wait(self):
-        return True
-
-    def is_over(self):
-        return False
-
-    def evaluated(self):
-        return None
-
-    def leave_on_terminate(self):
-        pass
-
-    def failed(self, why):
-        raise AssertionError(why)
-
-    def close(self):
-        self.closed = True
-
-
-def begin(epoch, generation=1):
-    return Order(_abi.PHASE_BEGIN, epoch=epoch, phase=epoch + 1, generation=generation)
-
-
-def end(epoch, complete=True):
-    return Order(_abi.PHASE_END, epoch=epoch, phase=epoch + 1, complete=complete)
-
-
-def a_step(epoch):
-    here = {"epoch": epoch, "phase": epoch + 1}
-    return [Order(_abi.COMPUTE, records=(0, 1), last=True, **here), Order(_abi.REDUCE, **here),
-            Order(_abi.APPLY, weight=2.0, **here)]
-
-
-def an_epoch(epoch, generation=1):
-    return [begin(epoch, generation), *a_step(epoch), end(epoch)]
 
 
 class Run:
@@ -97,12 +21,13 @@ class Run:
         net = torch.nn.Linear(1, 1)
         opt = torch.optim.SGD(net.parameters(), lr=1.0)
         sched = torch.optim.lr_scheduler.StepLR(opt, 1, gamma=0.5)
+        random = torch.Generator().manual_seed(5)  # its state is a new tensor each time
         member = Scripted(item for part in script for item in (part if isinstance(part, list) else [part]))
         with mock.patch.object(_job, "Member", lambda _: member):
             job = adt.init(epochs=9)
             job.in_job = True
             job.ddp(net)
-            job.state(model=net, opt=opt, sched=sched)
+            job.state(model=net, opt=opt, sched=sched, random=random)
             loader = adt.Loader(torch.utils.data.TensorDataset(torch.ones(RECORDS, 1)))
             try:
                 for epoch in job.epochs():
@@ -112,6 +37,7 @@ class Run:
                                 step.backward(net(mb.x).sum(), weight=mb.weight)
                         self.rates.append(opt.param_groups[0]["lr"])
                         assert step.apply(opt)
+                        torch.rand(1, generator=random)
                     self.bodies.append(epoch)
                     sched.step()
             except SystemExit:

@@ -23,7 +23,7 @@ What accelerate does by a collective of its own (gather, reduce, save_state …)
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
 from torch.utils.data import DataLoader
@@ -93,6 +93,7 @@ class Accelerator:
         self._batch: Optional[adt.MicroBatch] = None
         self._optimizer: Optional[torch.optim.Optimizer] = None
         self._schedules: List[Any] = []
+        self._evaluated: Optional[Tuple[DataLoader, adt.Loader]] = None  # whose processes go on
 
     def __getattr__(self, name: str) -> Any:
         if name in _REFUSED:
@@ -196,7 +197,9 @@ class Accelerator:
     def evaluate(self, loader: DataLoader,
                  metric: Callable[[adt.MicroBatch], adt.Sums]) -> Optional[adt.Evaluated]:
         """job.evaluate: where the job evaluates, of all records (data.eval_records); what all found."""
-        return self._the_job().evaluate(loader_of(loader), metric)
+        if self._evaluated is None or self._evaluated[0] is not loader:
+            self._evaluated = loader, loader_of(loader)
+        return self._the_job().evaluate(self._evaluated[1], metric)
 
     # ------------------------------------------------------------------- where it stands
 

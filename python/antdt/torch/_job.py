@@ -54,7 +54,7 @@ class Job:
         self._begun = False  # the handle has been told of the state
         self._state = State()
         self._modules = Modules(self._state)
-        self._loaders: List[Loader] = []
+        self._loaders: Dict[bool, Loader] = {}  # the newest to train on, and (True) to evaluate on
         self._callbacks: Dict[str, List[Callable[[Regroup], None]]] = {"regroup": []}
         self._order = Order(0)  # the last one: where the job stands
         self._regrouped = 0     # the generation that callbacks have heard of
@@ -270,7 +270,7 @@ class Job:
 
     def close(self) -> None:
         """Ends this member's part."""
-        for loader in self._loaders:
+        for loader in self._loaders.values():
             loader.close()
         if self._handle is not None:
             self._handle.close()
@@ -443,8 +443,10 @@ class Job:
         self._member.done()
 
     def _begin_loader(self, order: Order, loader: Loader) -> None:
-        if all(loader is not known for known in self._loaders):
-            self._loaders.append(loader)
+        before = self._loaders.get(order.evaluation)
+        self._loaders[order.evaluation] = loader
+        if before is not None and all(before is not used for used in self._loaders.values()):
+            before.close()  # a program may make one for each evaluation
         loader.begin(self._member, order)
 
     def _evaluate_one(self, order: Order, loader: Loader, metric: Metric) -> None:

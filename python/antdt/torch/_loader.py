@@ -59,7 +59,7 @@ _ELSEWHERE = {
                       "os.getpid() when it is read first",
     "generator": "the order is that of [job] seed in job.toml; outside a job of adt.init(seed=…)",
     "prefetch_factor": "it is prefetch=…",
-    "persistent_workers": "they persist",
+    "persistent_workers": "they persist, until the job is given another Loader in this one's place",
     "multiprocessing_context": "they are forked",
     "timeout": "a process that ends is noticed, and one that is slow is waited for",
 }

@@ -41,7 +41,10 @@ class Scripted(Memory):
             self._keep_as = None
         self.in_hand = None
 
-    done_compute = done
+    done_compute = done_evaluate = done
+
+    def ahead(self, *_):
+        return None
 
     def reduce(self, *_):
         return True
@@ -81,3 +84,9 @@ def a_step(epoch):
 
 def an_epoch(epoch, generation=1):
     return [begin(epoch, generation), *a_step(epoch), end(epoch)]
+
+
+def an_evaluation(epoch, generation=1):
+    here = {"epoch": epoch, "phase": epoch + 101, "generation": generation, "evaluation": True}
+    return [Order(_abi.PHASE_BEGIN, **here), Order(_abi.EVALUATE, records=(0, 1), **here),
+            Order(_abi.PHASE_END, complete=True, **here)]

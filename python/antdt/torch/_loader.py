@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 from typing import TYPE_CHECKING, Any, Callable, Deque, Iterable, List, Optional, Tuple
 
+import torch
 from torch.utils.data import DataLoader, default_collate
 
 from antdt.torch._batch import padded
@@ -55,8 +56,8 @@ _ELSEWHERE = {
     "batch_sampler": "the job hands the records out, [batch] global of job.toml at a time",
     "drop_last": "each record counts once, and a smaller last batch is weighed by its records",
     "pin_memory": "call .pin_memory() in the loop, or move the batch to the device as it is",
-    "worker_init_fn": "the processes are forked, and have what the program had; the dataset may look at "
-                      "os.getpid() when it is read first",
+    "worker_init_fn": "the processes are forked, have what the program had, and draw random numbers of their own; "
+                      "the dataset may look at os.getpid() when it is read first",
     "generator": "the order is that of [job] seed in job.toml; outside a job of adt.init(seed=…)",
     "prefetch_factor": "it is prefetch=…",
     "persistent_workers": "they persist, until the job is given another Loader in this one's place",
@@ -115,8 +116,9 @@ class Loader:
         self._drop_ahead()
         self._member, self._phase = member, (order.generation, order.phase)
         if self.num_workers > 0 and self._readers is None:
-            self._readers = Readers(self.num_workers,
-                                    self.read)
+            # Not drawn from the program's generator, which may be in the state and alike on all members.
+            seed = f"{torch.initial_seed()} {member.worker} {member.attempt} {order.generation} {order.phase}"
+            self._readers = Readers(self.num_workers, self.read, seed)
 
     def read(self, records: Tuple[int, ...]) -> Any:
         """The batch of these records, read by this process."""

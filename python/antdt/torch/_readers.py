@@ -3,15 +3,21 @@ them. A request goes to them in turn; each answers its requests in their order.
 
 A process that sends an answer reads no request until the answer is taken. So a request is sent only
 where that cannot block: to a process that owes no answer, or into the connection's buffer.
+
+A fork has the program's generators of random numbers as they were, so that all processes would crop and
+flip alike. So each of them seeds its own, as a DataLoader's do.
 """
 from __future__ import annotations
 
 import collections
 import ctypes
+import hashlib
 import io
 import os
 import pickle
+import random
 import signal
+import sys
 import traceback
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -65,13 +71,25 @@ def _receive(connection: Connection) -> Any:
     return pickle.loads(text, buffers=buffers)
 
 
-def _serve(connection: Connection, parent: int, read: Callable[[Tuple[int, ...]], Any]) -> None:
+def _seed_all(seed: str) -> None:
+    """What torch, random and numpy draw follows from `seed`."""
+    digest = hashlib.sha256(seed.encode()).digest()
+    words = [int.from_bytes(digest[i:i + 4], "little") for i in range(0, len(digest), 4)]
+    torch.manual_seed(words[0] << 32 | words[1])
+    random.seed(digest)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(words)
+
+
+def _serve(connection: Connection, parent: int, read: Callable[[Tuple[int, ...]], Any], seed: str) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to answer
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     torch.set_num_threads(1)
+    _seed_all(seed)
     while True:
         records = pickle.loads(connection.recv_bytes())
         answer: Tuple[Any, Optional[str]]
@@ -98,9 +116,9 @@ def _end_of(code: int, records: Tuple[int, ...]) -> str:
 
 
 class _Worker:
-    def __init__(self, context: Any, read: Callable[[Tuple[int, ...]], Any]) -> None:
+    def __init__(self, context: Any, read: Callable[[Tuple[int, ...]], Any], seed: str) -> None:
         self.connection, there = context.Pipe()
-        self.process = context.Process(target=_serve, args=(there, os.getpid(), read), daemon=True)
+        self.process = context.Process(target=_serve, args=(there, os.getpid(), read, seed), daemon=True)
         self.process.start()
         there.close()
         self._waiting: Deque[bytes] = collections.deque()  # requests that are to be sent
@@ -134,9 +152,10 @@ class _Worker:
 
 
 class Readers:
-    def __init__(self, count: int, read: Callable[[Tuple[int, ...]], Any]) -> None:
+    def __init__(self, count: int, read: Callable[[Tuple[int, ...]], Any], seed: str) -> None:
+        """seed  what the processes draw follows from it, and differs between them"""
         context = get_context("fork")  # the dataset is inherited, not copied
-        self._workers = [_Worker(context, read) for _ in range(count)]
+        self._workers = [_Worker(context, read, f"{seed} {number}") for number in range(count)]
         self._asked = 0
         self._answered = [0] * count  # by worker: the requests of it that it has answered
         self._answers: Dict[int, Any] = {}

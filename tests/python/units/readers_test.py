@@ -1,9 +1,14 @@
-"""The processes of a loader, with requests and answers that no connection's buffer holds."""
+"""The processes of a loader: requests and answers that no connection's buffer holds, what they draw, ends."""
 import os
+import random
 import signal
+import types
 import unittest
 
+import numpy
 import torch
+import antdt.torch as adt
+from antdt._member import Order
 from antdt.torch._readers import Readers
 
 
@@ -21,7 +26,7 @@ class LargeMicroBatches(unittest.TestCase):
         self.addCleanup(signal.alarm, 0)
 
     def readers(self, count):
-        readers = Readers(count, numbers)
+        readers = Readers(count, numbers, "a seed")
         self.addCleanup(readers.close)
         return readers
 
@@ -50,9 +55,46 @@ class LargeMicroBatches(unittest.TestCase):
         self.assertEqual(readers.take(99).tolist(), [1, 2, 3])
 
 
+class Drawn:
+    """A dataset of random numbers."""
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, record):
+        return torch.rand(1).item(), random.random(), numpy.random.rand()
+
+
+class RandomNumbers(unittest.TestCase):
+    def drawn(self, seed=0, worker="w0", attempt=1, phase=1):
+        """What the two processes of a member draw by torch, random and numpy."""
+        torch.manual_seed(seed)
+        random.seed(seed)
+        numpy.random.seed(seed)
+        before = torch.get_rng_state()
+        loader = adt.Loader(Drawn(), collate_fn=lambda samples: samples[0], num_workers=2)
+        loader.begin(types.SimpleNamespace(worker=worker, attempt=attempt), Order(0, generation=1, phase=phase))
+        self.addCleanup(loader.close)
+        tickets = [loader._readers.ask((record,)) for record in range(2)]
+        numbers = [number for ticket in tickets for number in loader._readers.take(ticket)]
+        self.assertTrue(torch.equal(torch.get_rng_state(), before), "the program's generator has gone on")
+        return numbers
+
+    def test_each_process_draws_its_own(self):
+        self.assertEqual(len(set(self.drawn())), 6)
+
+    def test_members_attempts_and_phases_with_one_manual_seed_draw_different_ones(self):
+        drawn = self.drawn() + self.drawn(worker="w1") + self.drawn(attempt=2) + self.drawn(phase=3)
+        self.assertEqual(len(set(drawn)), 24)
+
+    def test_they_follow_from_the_manual_seed(self):
+        self.assertEqual(self.drawn(), self.drawn())
+        self.assertFalse(set(self.drawn()) & set(self.drawn(seed=1)))
+
+
 class Ends(unittest.TestCase):
     def check(self, end, words):
-        readers = Readers(1, lambda records: end() if 77 in records else records)
+        readers = Readers(1, lambda records: end() if 77 in records else records, "a seed")
         self.addCleanup(readers.close)
         tickets = [readers.ask(records) for records in ((1, 2), tuple(range(70, 90)))]
         self.assertEqual(readers.take(tickets[0]), (1, 2))

@@ -11,6 +11,7 @@ class Scripted(Memory):
     script replaces the member's, and is written where the member says then that its parts are."""
 
     in_job, run_dir, config, closed = True, "", {}, False
+    worker, attempt = "w0", 1
 
     def __init__(self, script):
         super().__init__()

@@ -39,6 +39,13 @@ def _at_rate(optimizers: Sequence[torch.optim.Optimizer], rate: float) -> Iterat
             group["lr"] = lr
 
 
+def _make_scale(scaler: Any, optimizers: Sequence[torch.optim.Optimizer]) -> None:
+    """A scaler makes its scale with the first loss, and a member may be without one in its first step."""
+    devices = [p.device for o in optimizers for group in o.param_groups for p in group["params"]]
+    if devices:
+        scaler.scale(torch.zeros((), device=next((d for d in devices if d.type != "cpu"), devices[0])))
+
+
 class Step:
     """A step of the loop `for step in job.steps(loader)`."""
 
@@ -47,6 +54,7 @@ class Step:
         self._state = "computing"
         self._weight = 0.0  # of what this member computed in this step
         self._begun = False
+        self._scaled = False  # a scaler has had a loss of this step
         self._sums: Optional[list] = None  # weight and loss of the micro-batch under way
         self._skipped = False
         self._piece: Optional[MicroBatch] = None  # that is to be computed
@@ -156,6 +164,7 @@ class Step:
         self._sums[1] += float(loss.detach())
         self._sums[2] = True
         self._job._modules.check_kept()
+        self._scaled = self._scaled or scaler is not None
         (loss if scaler is None else scaler.scale(loss)).backward()
 
     @staticmethod
@@ -210,6 +219,8 @@ class Step:
             return False
         self.weight = decided.weight
         self._job._divide(decided.weight)
+        if scaler is not None and not self._scaled:
+            _make_scale(scaler, optimizers)
         with _at_rate(optimizers, decided.rate):
             for optimizer in optimizers if scaler is not None else ():
                 scaler.unscale_(optimizer)

@@ -1,11 +1,17 @@
 """An exponential moving average of the model, and a GradScaler, as parts of the state."""
+import os
 import unittest
+from unittest import mock
 
 import torch
 
 import antdt.torch as adt
+from antdt import _abi
+from antdt._member import Order
+from antdt.torch import _job
 from antdt.torch._state import State
 from memory import Memory
+from scripted import Scripted, a_step, begin, end
 
 RECORDS = 64
 
@@ -87,6 +93,36 @@ class Scaler(unittest.TestCase):
         self.assertEqual(scales, [1024, 512, 512, 512])
         for value in state.values():
             self.assertTrue(value.isfinite().all())
+
+    def scale_of_member(self, first_step, skips=False):
+        """The scaler's state and scale of a member that has this first step, and then one like the others."""
+        member = Scripted([begin(0), *first_step, *a_step(0), end(0), Order(_abi.LEAVE)])
+        net = torch.nn.Linear(3, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.01)
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=2)
+        with mock.patch.object(_job, "Member", lambda _: member), \
+                mock.patch.dict(os.environ, ANTDT_SOCKET="/nowhere"):
+            job = adt.init()
+            job.ddp(net)
+            job.state(model=net, opt=opt, scaler=scaler)
+            for _ in job.epochs():
+                for step in job.steps(adt.Loader(data())):
+                    for mb in step:
+                        with step.micro(mb):
+                            if skips:
+                                step.skip(mb, "of no use")
+                            else:
+                                step.backward(net(mb.x).sum(), weight=mb.weight, scaler=scaler)
+                    self.assertTrue(step.apply(opt, clip=1.0, scaler=scaler))
+                    skips = False
+        return scaler.state_dict()
+
+    def test_a_member_without_a_loss_in_its_first_step_has_the_scale_of_the_others(self):
+        computes = self.scale_of_member(a_step(0))
+        self.assertEqual((computes["scale"], computes["_growth_tracker"]), (2048, 0))
+        without_records = [order for order in a_step(0) if order.kind != _abi.COMPUTE]
+        self.assertEqual(self.scale_of_member(without_records), computes)
+        self.assertEqual(self.scale_of_member(a_step(0), skips=True), computes)
 
     def test_a_newcomer_gets_the_scale(self):
         both = []

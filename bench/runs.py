@@ -124,10 +124,11 @@ class Running:
             self.process.terminate()
 
     def finished(self, seconds):
-        """The job at its end. One that takes longer is stopped, and TimeoutExpired raised."""
+        """The job at its end. One that takes longer is stopped, and TimeoutExpired raised; so is one whose
+        observer is ended."""
         try:
             code = self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
+        except BaseException:
             self.stop(LATE_SECONDS)
             raise
         if code != 0:
@@ -158,11 +159,11 @@ class Place:
         """The accounts of a run; those of a stopped job cover what it trained."""
         return json.loads(self.antdt("data", "audit", run, "--json", check=False).stdout)
 
-    def synth(self, rows, seed):
+    def synth(self, rows, seed, seconds=None):
         """Makes clicks in data/, with a quarter as many for evaluation; returns their known
         properties."""
         return json.loads(self.antdt("data", "synth", "criteo", "--rows", rows, "--seed", seed,
-                                     "--out", self.directory / "data", "--json").stdout)
+                                     "--out", self.directory / "data", "--json", seconds=seconds).stdout)
 
     def write(self, name, text):
         job = self.directory / f"{name}.toml"

@@ -108,14 +108,14 @@ class GpuRun(unittest.TestCase):
         self.until(lambda: not is_running(pid))
 
     def test_a_part_whose_job_hangs_has_failed_and_the_next_one_runs(self):
-        place, table = self.place(), self.run_.Table()
-        place.synth = lambda *_: None
-        args = types.SimpleNamespace(build=self.dir / "build", pack=self.dir, rows=8, device="cpu", python=sys.executable)
+        place, table = self.place(), self.run_.Table(self.dir / "table")
+        place.synth = lambda *_, **__: None
+        args = self.arguments(pack=self.dir)
         alone = unittest.mock.Mock(return_value="{}")
         with unittest.mock.patch.multiple(self.run_, JOB_SECONDS=0.2, called=alone):
             self.run_.measured(self.run_.Build(args), ["deepfm", "transformer"], table, place)
         alone.assert_called_once()
-        rows = [line for line in table.text().splitlines() if "FAILED" in line]
+        rows = [line for line in (self.dir / "table").read_text(encoding="utf-8").splitlines() if "FAILED" in line]
         self.assertEqual(len(rows), 5, table.text())
         for row in rows:
             self.assertIn("timed out after 0.2 seconds", row)
@@ -136,8 +136,13 @@ class GpuRun(unittest.TestCase):
             file.add(self.dir / "in", ".")
         return packed
 
+    def arguments(self, **others):
+        return types.SimpleNamespace(**{
+            "build": self.dir / "build", "pack": None, "rows": 8, "device": "cpu", "python": sys.executable, "within": 60,
+            "torch": "python", "cmake": [], "jobs": 1, "build_seconds": 60, **others})
+
     def build(self, packed):
-        return self.run_.Build(types.SimpleNamespace(build=self.dir / "build", pack=packed))
+        return self.run_.Build(self.arguments(pack=packed))
 
     def test_the_packed_file_is_unpacked_where_no_program_for_it_is(self):
         build = self.build(self.packed("2.1"))
@@ -153,13 +158,103 @@ class GpuRun(unittest.TestCase):
             with self.assertRaisesRegex(self.run_.Failed, "packed.tar.xz cannot be unpacked"):
                 build.unpacked()
 
+    def test_a_part_that_was_never_thought_of_leaves_what_was_found_before(self):
+        def nothing(_):
+            return None[1]
+        table = self.run_.Table(self.dir / "table")
+        with unittest.mock.patch.multiple(self.run_, tests=lambda build: "3 passed", nccl=nothing):
+            self.run_.measured(self.run_.Build(self.arguments()), ["tests", "nccl"], table, None)
+        said = (self.dir / "table").read_text(encoding="utf-8")
+        self.assertIn("| tests of the engine | 3 passed |", said)
+        self.assertIn("| NCCL | FAILED: TypeError: 'NoneType'", said)
+
+    def test_without_clicks_the_parts_that_need_them_do_not_run_and_are_told(self):
+        def full(*_, **__):
+            raise SystemExit("antdt data synth ended with 5: no disk")
+        ran, table = [], self.run_.Table()
+        with unittest.mock.patch.multiple(self.run_, transformer=lambda *_: ran.append("transformer"),
+                                          killed=lambda *_: ran.append("kill")):
+            self.run_.measured(self.run_.Build(self.arguments()), ["transformer", "kill"], table,
+                               types.SimpleNamespace(synth=full))
+        self.assertEqual(ran, ["transformer"])
+        self.assertIn("clicks to train on | FAILED: antdt data synth ended with 5: no disk", table.text())
+        self.assertTrue(table.failed)
+
+    def test_when_the_time_is_over_parts_are_told_as_not_run(self):
+        ran, table = [], self.run_.Table()
+        with unittest.mock.patch.multiple(self.run_, tests=lambda build: ran.append("tests"),
+                                          nccl=lambda build: ran.append("nccl")):
+            self.run_.measured(self.run_.Build(self.arguments(within=0)), ["tests", "nccl"], table, None)
+        self.assertEqual(ran, [])
+        self.assertEqual(table.text().count("not run: no time is left"), 2)
+        self.assertFalse(table.failed)
+
+    def test_no_program_gets_more_time_than_is_left(self):
+        build = self.run_.Build(self.arguments(within=0.2))
+        with self.assertRaises(subprocess.TimeoutExpired):
+            self.run_.called("sleep", "600", seconds=build.deadline.within(240))
+
+    def test_one_that_is_ended_ends_what_it_began(self):
+        child, went = self.dir / "child", self.dir / "cmake"
+        went.write_text(f"#!/bin/sh\nsleep 600 & echo $! > {child}; wait\n", encoding="utf-8")
+        went.chmod(0o755)
+        pack = self.dir / "build" / "pack"
+        pack.mkdir(parents=True)
+        (pack / "glibc").write_text("2.1\n", encoding="utf-8")
+        with subprocess.Popen(
+                [sys.executable, PROGRAM, "--device", "cpu", "--parts", "build", "--build", self.dir / "build", "--pack",
+                 self.dir / "any", "--out", self.dir / "table"],
+                env=dict(os.environ, PATH=f"{self.dir}:{os.environ['PATH']}"), stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL) as program:
+            self.until(lambda: child.exists() and child.read_text(encoding="utf-8").strip())
+            program.terminate()
+            self.assertEqual(program.wait(60), 143)
+        pid = int(child.read_text(encoding="utf-8"))
+        self.until(lambda: not is_running(pid))
+        self.assertIn("ended from outside", (self.dir / "table").read_text(encoding="utf-8"))
+
+    def test_the_ends_of_all_logs_are_kept_where_a_part_failed(self):
+        logs = self.dir / "jobs" / "kill" / "logs"
+        logs.mkdir(parents=True)
+        (logs / "w0.1.err").write_text("x" * 1000 + "CUDA error", encoding="utf-8")
+        (self.dir / "jobs" / "model.bin").write_bytes(b"large")
+        with unittest.mock.patch.object(self.run_, "LOGS_BYTES", 100):
+            self.run_.keep_logs(self.dir / "jobs", self.dir / "table")
+        with tarfile.open(self.dir / "table.logs.tar.gz") as kept:
+            self.assertEqual(kept.getnames(), ["kill/logs/w0.1.err"])
+            self.assertEqual(kept.extractfile("kill/logs/w0.1.err").read(), b"x" * 90 + b"CUDA error")
+
+    def test_a_device_is_busy_between_its_first_and_its_last_work(self):
+        program = self.dir / "nvidia-smi"
+        program.write_text("#!/bin/sh\nfor i in 0 0 80 0 60 0 0; do echo $i; done; sleep 600\n", encoding="utf-8")
+        program.chmod(0o755)
+        with unittest.mock.patch.dict(os.environ, PATH=f"{self.dir}:{os.environ['PATH']}"):
+            with self.run_.Utilisation() as device:
+                self.until(lambda: len(device.samples()) >= 7)
+        self.assertIn("device busy 47% of the time from its first to its last work (0.6 s) and 80% at most", device.text)
+
+    def test_a_tool_is_found_in_its_package_and_named_where_it_is_missing(self):
+        package = self.dir / "made_up"
+        package.mkdir()
+        (package / "__init__.py").write_text(f"BIN_DIR = {str(package)!r}\n", encoding="utf-8")
+        (package / "made_up").write_text("#!/bin/sh\n", encoding="utf-8")
+        (package / "made_up").chmod(0o755)
+        with unittest.mock.patch.dict(os.environ, PYTHONPATH=str(self.dir)):
+            self.assertEqual(self.run_.tool(sys.executable, "made_up", "BIN_DIR"), str(package / "made_up"))
+        with self.assertRaisesRegex(self.run_.Failed, "there is no made_up on PATH.*pip download made_up"):
+            self.run_.tool(sys.executable, "made_up", "BIN_DIR")
+
+    def test_a_packed_file_that_was_not_brought_is_named_with_what_makes_it(self):
+        with self.assertRaisesRegex(self.run_.Failed, "there is no .*packed.tar.xz.*`bench/gpu/pack` makes it"):
+            self.build(self.dir / "packed.tar.xz").unpacked()
+
     def refused(self, *words):
         done = subprocess.run([sys.executable, PROGRAM, *words], capture_output=True, text=True, check=False)
         self.assertNotEqual(done.returncode, 0)
         return done.stderr
 
     def test_a_part_that_is_none_is_refused_with_those_that_are(self):
-        self.assertIn("parts are build, tests, nccl, deepfm, kill, transformer", self.refused("--parts", "tests,nvcc"))
+        self.assertIn("parts are build, tests, nccl, transformer, kill, deepfm", self.refused("--parts", "tests,nvcc"))
 
     def test_parts_without_a_build_say_how_to_build(self):
         said = self.refused("--parts", "tests", "--build", str(self.dir / "build"))
@@ -171,9 +266,8 @@ class GpuRun(unittest.TestCase):
                 self.run_, tests=lambda build: ran.append("tests"), nccl=lambda build: ran.append("nccl"),
                 trained=lambda *_: ran.append("deepfm"), killed=lambda *_: ran.append("kill"),
                 transformer=lambda *_: ran.append("transformer")):
-            build = types.SimpleNamespace(args=types.SimpleNamespace(rows=8))
-            place = types.SimpleNamespace(synth=lambda *_: ran.append("data"))
-            self.run_.measured(build, ["nccl", "kill"], self.run_.Table(), place)
+            place = types.SimpleNamespace(synth=lambda *_, **__: ran.append("data"))
+            self.run_.measured(self.run_.Build(self.arguments()), ["nccl", "kill"], self.run_.Table(), place)
         self.assertEqual(ran, ["nccl", "data", "kill"])
 
 

@@ -67,10 +67,11 @@ class Transformer(nn.Module):
 
 
 def operations_of_a_token(net, args):
-    """Forward and backward: six for each weight of a matrix, twelve for each pair of attention."""
+    """Forward and backward: six for each weight of a matrix, twelve for each pair of attention, of which a causal
+    one needs half."""
     weights = sum(p.numel() for name, p in net.named_parameters()
                   if p.dim() == 2 and not name.startswith(("tokens", "places")))
-    return 6 * weights + 12 * args.layers * args.length * args.width
+    return 6 * weights + 6 * args.layers * args.length * args.width
 
 
 def wait_for(device):

@@ -13,6 +13,7 @@
 #include "antdtd/shim/shim_files.h"
 #include "antdtd/users/user_files.h"
 #include "core/log/log.h"
+#include "core/os/owned_fd.h"
 #include "core/wire/codec.h"
 
 namespace antdt::antdtd {
@@ -41,6 +42,8 @@ std::vector<std::string> directories_in(const std::string& path) {
   return names;
 }
 
+std::string job_file(const std::string& dir) { return dir + "/job"; }
+
 template <class T>
 Result<T> read_record(const std::string& path) {
   ANTDT_TRY(const std::string bytes, read_file(path));
@@ -48,16 +51,29 @@ Result<T> read_record(const std::string& path) {
 }
 
 Status make_empty_file(const std::string& path) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (fd < 0) return fail_errno(ErrorKind::kIo, errno, "making " + path);
-  close(fd);
+  const OwnedFd file(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file.is_open()) return fail_errno(ErrorKind::kIo, errno, "making " + path);
   return {};
 }
 
-void remove_tree(const std::string& path) {
+// An agent of root without a right to override permissions is barred from directories that a user
+// made below the user's own.
+Status remove_tree(const std::string& path) {
   std::error_code error;
   std::filesystem::remove_all(path, error);
-  if (error) log_warn("cannot remove {}: {}", path, error.message());
+  if (!error) return {};
+  return fail(ErrorKind::kIo,
+              "cannot remove {}: {}; its user may have made directories there that bar the agent: "
+              "remove it as root, with rm -r",
+              path, error.message());
+}
+
+// `record` is what makes a later agent take the directory for that of a process or a job, so it
+// goes first: what cannot be removed is not taken for one.
+void remove_recorded(const std::string& path, const std::string& record) {
+  unlink(record.c_str());
+  if (const Status removed = remove_tree(path); !removed) log_warn("{}", removed.error().message);
 }
 
 }  // namespace
@@ -93,8 +109,8 @@ std::string ProcessStore::shim_directory(const ProcessKey& key) const {
 Status ProcessStore::create(const ProcessKey& key, const wire::StartProcess& start,
                             const UserIdentity& owner) {
   const std::string dir = directory(key);
-  std::error_code ignored;
-  std::filesystem::remove_all(dir, ignored);
+  // Nothing is made beside what is left: its user may have prepared it for whoever opens it next.
+  ANTDT_RETURN_IF_ERROR(remove_tree(dir));
   if (!owner.is_own()) {
     ANTDT_RETURN_IF_ERROR(create_for(owner, key));
     return write_file_atomic(start_file(dir), wire::encode(start), 0600);
@@ -106,14 +122,15 @@ Status ProcessStore::create(const ProcessKey& key, const wire::StartProcess& sta
   return write_file_atomic(start_file(dir), wire::encode(start), 0600);
 }
 
-// Everything is made before the user gets the directory and can change it. The claim file stays the
-// agent's, which touches it; the shim only reads its times.
+// Everything is made before the user gets the directory and can change it, and the directory is
+// new: one that was there already may be the user's. The claim file stays the agent's, which
+// touches it; the shim only reads its times.
 Status ProcessStore::create_for(const UserIdentity& owner, const ProcessKey& key) const {
   const std::string dir = directory(key);
   ANTDT_RETURN_IF_ERROR(ensure_passable_directory(jobs_dir_ + "/" + key.job));
   ANTDT_RETURN_IF_ERROR(ensure_passable_directory(dir));
   const std::string own = own_directory(dir);
-  ANTDT_RETURN_IF_ERROR(make_directories(own, 0700));
+  if (mkdir(own.c_str(), 0700) != 0) return fail_errno(ErrorKind::kIo, errno, "making " + own);
   ANTDT_RETURN_IF_ERROR(make_file_of(owner, pid_file(own)));
   ANTDT_RETURN_IF_ERROR(make_file_of(owner, exit_part_file(own)));
   ANTDT_RETURN_IF_ERROR(make_empty_file(claim_file(own)));
@@ -124,15 +141,21 @@ void ProcessStore::touch_claim(const ProcessKey& key) const {
   utimensat(AT_FDCWD, claim_file(shim_directory(key)).c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
 }
 
-void ProcessStore::forget(const ProcessKey& key) const { remove_tree(directory(key)); }
+void ProcessStore::forget(const ProcessKey& key) const {
+  const std::string dir = directory(key);
+  remove_recorded(dir, start_file(dir));
+}
 
 Status ProcessStore::save_job(const std::string& job, const JobRecord& record) const {
   const std::string dir = jobs_dir_ + "/" + job;
   ANTDT_RETURN_IF_ERROR(make_directories(dir, 0700));
-  return write_file_atomic(dir + "/job", wire::encode(record), 0600);
+  return write_file_atomic(job_file(dir), wire::encode(record), 0600);
 }
 
-void ProcessStore::forget_job(const std::string& job) const { remove_tree(jobs_dir_ + "/" + job); }
+void ProcessStore::forget_job(const std::string& job) const {
+  const std::string dir = jobs_dir_ + "/" + job;
+  remove_recorded(dir, job_file(dir));
+}
 
 std::vector<ProcessStore::Stored> ProcessStore::processes() const {
   std::vector<Stored> found;
@@ -148,7 +171,7 @@ std::vector<ProcessStore::Stored> ProcessStore::processes() const {
         // The agent was ended while it made the directory; nothing was started from it.
         log_warn("{} is not a whole record of a process and is removed: {}", dir,
                  start.error().message);
-        remove_tree(dir);
+        remove_recorded(dir, start_file(dir));
       }
     }
   }
@@ -158,7 +181,7 @@ std::vector<ProcessStore::Stored> ProcessStore::processes() const {
 std::map<std::string, JobRecord> ProcessStore::jobs() const {
   std::map<std::string, JobRecord> found;
   for (const std::string& job : directories_in(jobs_dir_)) {
-    auto record = read_record<JobRecord>(jobs_dir_ + "/" + job + "/job");
+    auto record = read_record<JobRecord>(job_file(jobs_dir_ + "/" + job));
     if (record) {
       found[job] = std::move(*record);
     } else if (::rmdir((jobs_dir_ + "/" + job).c_str()) == 0) {

@@ -3,13 +3,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 
 #include "antdtd/processes/environment.h"
+#include "antdtd/processes/process_store.h"
+#include "antdtd/shim/shim_files.h"
 #include "antdtd/users/user_files.h"
 #include "core/os/fs.h"
 #include "core/os/process.h"
@@ -163,6 +167,10 @@ class UserFilesTest : public testing::Test {
     if (geteuid() != 0) GTEST_SKIP() << "only root has to do with files of other users";
     ASSERT_EQ(chmod(dir.path().c_str(), 0711), 0);
   }
+  [[nodiscard]] static bool is_there(const std::string& path) {
+    struct stat info {};
+    return lstat(path.c_str(), &info) == 0;
+  }
   TempDir dir;
   UserIdentity bob = user("bob", 54321);
 };
@@ -184,6 +192,61 @@ TEST_F(UserFilesTest, NoMoreIsReadThanTheLimit) {
   ASSERT_TRUE(write_file_atomic(dir / "long", std::string(1000, 'x'), 0600));
   ASSERT_EQ(chown((dir / "long").c_str(), bob.uid, 0), 0);
   EXPECT_EQ(read_file_of(bob.uid, dir / "long", 64)->size(), 64U);
+}
+
+// As long as it lives, this thread may not override permissions, like the agent of the packaged
+// unit.
+class WithoutOverride {
+ public:
+  WithoutOverride() {
+    EXPECT_EQ(syscall(SYS_capget, &header_, before_), 0);
+    __user_cap_data_struct now[2] = {before_[0], before_[1]};
+    now[0].effective &= ~((1U << CAP_DAC_OVERRIDE) | (1U << CAP_DAC_READ_SEARCH));
+    EXPECT_EQ(syscall(SYS_capset, &header_, now), 0);
+  }
+  ~WithoutOverride() { EXPECT_EQ(syscall(SYS_capset, &header_, before_), 0); }
+  WithoutOverride(const WithoutOverride&) = delete;
+  WithoutOverride& operator=(const WithoutOverride&) = delete;
+
+ private:
+  __user_cap_header_struct header_{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct before_[2]{};
+};
+
+// The user has put a link in the place of the claim file, and a directory that bars the agent
+// beside it.
+TEST_F(UserFilesTest, WhatAUserLeftWhereTheAgentCannotRemoveItIsNeitherOpenedNorAdopted) {
+  auto opened = ProcessStore::open(dir / "state", /*of_many_users=*/true);
+  ASSERT_TRUE(opened) << opened.error().message;
+  ProcessStore& store = *opened;
+  const ProcessKey key{"job-1", {{'w', 0}, Attempt{1}}};
+  wire::StartProcess start;
+  start.command = {"true"};
+  ASSERT_TRUE(store.create(key, start, bob));
+  ASSERT_TRUE(store.save_job(key.job, {}));
+  const std::string own = store.shim_directory(key);
+  ASSERT_EQ(own, own_directory(store.directory(key)));
+  ASSERT_TRUE(write_file_atomic(dir / "secret", "of root", 0600));
+  for (const std::string& made : {pid_file(own), exit_part_file(own), claim_file(own)}) {
+    ASSERT_EQ(unlink(made.c_str()), 0);
+  }
+  ASSERT_EQ(symlink((dir / "secret").c_str(), claim_file(own).c_str()), 0);
+  ASSERT_EQ(mkdir((own + "/bar").c_str(), 0700), 0);
+  ASSERT_TRUE(make_file_of(bob, own + "/bar/file"));
+  ASSERT_EQ(chown((own + "/bar").c_str(), bob.uid, bob.gid), 0);
+  {
+    const WithoutOverride as_packaged;
+    store.forget(key);
+    store.forget_job(key.job);
+    ASSERT_TRUE(is_there(own)) << "it could not be removed";
+    EXPECT_TRUE(store.processes().empty());
+    EXPECT_TRUE(store.jobs().empty());
+    const Status again = store.create(key, start, bob);
+    ASSERT_FALSE(again);
+    EXPECT_THAT(again.error().message, HasSubstr("remove it as root"));
+  }
+  EXPECT_EQ(read_file(dir / "secret").value_or("?"), "of root");
+  EXPECT_TRUE(store.create(key, start, bob)) << "root has removed it";
 }
 
 TEST_F(UserFilesTest, ASignalHitsProcessesOfTheUserAlone) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -221,6 +222,21 @@ void reap(pid_t pid) {
   }
 }
 
+// Whether the child said something or began to execute the program, for which this call waits; not
+// so if it was stopped. Once the child has become another user's, that user may stop it, and would
+// hold this process up for as long as the user likes.
+bool gets_further(pid_t child, int report) {
+  constexpr int kLookMs = 10;
+  for (pollfd item{report, POLLIN, 0}; poll(&item, 1, kLookMs) <= 0;) {
+    siginfo_t seen{};
+    constexpr int kStoppedNow = WSTOPPED | WNOHANG | WNOWAIT;
+    if (waitid(P_PID, static_cast<id_t>(child), &seen, kStoppedNow) == 0 && seen.si_pid == child) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<Spawned> spawn(const Spawn& what) {
@@ -249,9 +265,18 @@ Result<Spawned> spawn(const Spawn& what) {
   report.write.close();
   Spawned spawned{what.is_orphan ? 0 : pid};
   std::optional<Failure> failure;
-  while ((failure = read_failure(report.read.get())) && failure->stage == Stage::kCgroup) {
-    spawned.cgroup_error = failure->error_number;
-  }
+  do {
+    if (prepared.change_user && !gets_further(pid, report.read.get())) {
+      kill(pid, SIGKILL);
+      reap(pid);
+      return fail(ErrorKind::kIo,
+                  "cannot execute {} as the user {}: a process of that user stopped it before it "
+                  "began",
+                  what.program, what.user->name);
+    }
+    failure = read_failure(report.read.get());
+    if (failure && failure->stage == Stage::kCgroup) spawned.cgroup_error = failure->error_number;
+  } while (failure && failure->stage == Stage::kCgroup);
   if (failure || what.is_orphan) reap(pid);
   if (failure) return explain(*failure, prepared);
   return spawned;

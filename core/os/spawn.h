@@ -54,7 +54,8 @@ struct Spawned {
 
 // Returns once the program is executed. Otherwise nothing runs, and the error says what was tried
 // and why it failed: "cannot execute /x/y: No such file or directory". kUsage for the program or
-// the directory, kIo for anything else.
+// the directory, kIo for anything else. Another user who stops the child before that makes this
+// fail, too, and wait no longer (unless it is to be an orphan).
 [[nodiscard]] Result<Spawned> spawn(const Spawn& what);
 
 // The variables that tell a program its user: HOME, USER, LOGNAME and SHELL.

@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 
@@ -109,6 +111,37 @@ TEST_F(SpawnAsUser, AProgramThatCannotBeExecutedIsNamedWithTheUser) {
   ASSERT_FALSE(pid);
   EXPECT_THAT(pid.error().message, HasSubstr(what.program + " as the user somebody"));
   EXPECT_THAT(pid.error().message, HasSubstr("Permission denied"));
+}
+
+// That user's processes may send signals to the child from the moment at which it is the user's.
+TEST_F(SpawnAsUser, AUserWhoStopsEachProcessBeforeItBeginsHoldsNobodyUp) {
+  UserIdentity user = somebody();
+  user.uid = kSomebody + 1000 + static_cast<uid_t>(getpid());  // of this test alone
+  const pid_t stopper = fork();
+  if (stopper == 0) {
+    if (setresgid(user.gid, user.gid, user.gid) != 0 ||
+        setresuid(user.uid, user.uid, user.uid) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
+      _exit(1);
+    }
+    for (;;) kill(-1, SIGSTOP);  // each process of the user but this one
+  }
+  ASSERT_GT(stopper, 0);
+  Spawn what;
+  what.user = user;
+  what.program = "/bin/true";
+  for (int n = 0; n < 64; ++n) {
+    const Result<Spawned> started = spawn(what);
+    if (started) {
+      kill(started->pid, SIGKILL);
+      EXPECT_EQ(waitpid(started->pid, nullptr, 0), started->pid);
+    } else {
+      EXPECT_THAT(started.error().message, HasSubstr("stopped it before it began"));
+    }
+  }
+  kill(stopper, SIGKILL);
+  int status = 0;
+  EXPECT_EQ(waitpid(stopper, &status, 0), stopper);
+  EXPECT_TRUE(WIFSIGNALED(status)) << "it could not become the user";
 }
 
 TEST(SpawnAsOwnUser, RightsStayWhereNothingIsToBeChanged) {

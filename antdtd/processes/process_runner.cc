@@ -1,7 +1,6 @@
 #include "antdtd/processes/process_runner.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,11 +27,9 @@ namespace antdt::antdtd {
 namespace {
 
 constexpr Duration kLookAgain = std::chrono::milliseconds(50);
-constexpr Duration kCgroupPatience = std::chrono::milliseconds(500);
 // The shims of workers start the agent only if the job daemon's shim did not.
 constexpr Duration kWorkersPatience = std::chrono::seconds(3);
 constexpr std::size_t kLargestShimFile = std::size_t{64} * 1024;
-constexpr int kHelperPatienceMs = 2000;
 
 bool is_job_daemon(const ProcessKey& key) { return key.member.worker == kJobDaemon; }
 
@@ -114,6 +111,7 @@ ProcessRunner::ProcessRunner(EventLoop& loop, ProcessStore& store, Settings sett
       store_(store),
       settings_(std::move(settings)),
       handlers_(std::move(handlers)),
+      endings_(loop),
       claim_timer_(loop.call_after(kClaimPeriod, [this] { claim_all(); })) {}
 
 ProcessRunner::~ProcessRunner() {
@@ -220,12 +218,12 @@ Result<LaunchedShim> ProcessRunner::launch_shim_of(const UserIdentity& owner, co
 // A worker that cannot have a cgroup runs without: it loses the limit, not its work.
 std::string ProcessRunner::make_cgroup(const ProcessKey& key, const wire::StartProcess& start) {
   if (!settings_.cgroups || is_job_daemon(key)) return {};
-  const auto group =
-      settings_.cgroups->make(key, {start.memory_bytes, settings_.limit_cpus ? start.cpus : 0});
+  const auto group = settings_.cgroups->make(key, limits_of(start), Duration::zero());
   if (!group) {
     log_warn("{} runs without a cgroup: {}", describe(key), group.error().message);
     return {};
   }
+  endings_.keep(*group);
   const Status kept = write_file_atomic(cgroup_file(store_.directory(key)), *group, 0600);
   if (!kept) log_warn("{}: {}", describe(key), kept.error().message);
   return *group;
@@ -326,13 +324,12 @@ void ProcessRunner::shim_ended(const ProcessKey& key) {
   const bool reaped = waitpid(found->second.shim, &wait_status, WNOHANG) > 0;
   live_.erase(found);
   const bool told = has_exit(key);
-  if (!told) clean_up_after_shim(key);
+  const pid_t helper = told ? 0 : clean_up_after_shim(key);
   const ExitStatus status = exit_of(key, reaped ? how_shim_ended(wait_status) : "is gone");
   // A shim of another user may empty its worker's cgroup, but not remove it.
-  if (!told || !handlers_.owner_of(key.job).is_own()) {
-    remove_cgroup(cgroup_of(key), kCgroupPatience);
-  }
-  handlers_.on_ended(key, status);
+  if (told && handlers_.owner_of(key.job).is_own()) return handlers_.on_ended(key, status);
+  endings_.make_sure(
+      key, {helper, cgroup_of(key), [this, key, status] { handlers_.on_ended(key, status); }});
 }
 
 void ProcessRunner::mark_orphaned(const ProcessKey& key) const {
@@ -380,41 +377,31 @@ std::optional<PidFile> ProcessRunner::read_pids(const ProcessKey& key) const {
   return text ? parse_pid_file(*text) : std::nullopt;
 }
 
-void ProcessRunner::clean_up_after_shim(const ProcessKey& key) const {
+// For another user's job, a process of that user ends what has its marks: the kernel then makes
+// sure that no other user's processes are hit, and the agent needs no right to read the
+// environments.
+pid_t ProcessRunner::clean_up_after_shim(const ProcessKey& key) const {
   if (const auto pids = read_pids(key)) {
     [[maybe_unused]] const Status gone =
         signal_owned(key.job, pids->worker.pid, pids->worker.start_time, SIGKILL);
   }
   kill_cgroup(cgroup_of(key));
-  if (!is_job_daemon(key)) kill_marked_of(key);  // its children do not have such marks
-}
-
-// For another user's job, a process of that user does it: the kernel then makes sure that no other
-// user's processes are hit, and the agent needs no right to read the environments.
-void ProcessRunner::kill_marked_of(const ProcessKey& key) const {
+  if (is_job_daemon(key)) return 0;  // its children do not have such marks
   const std::vector<std::string> marks = {"ANTDT_JOB_ID=" + key.job,
                                           "ANTDT_WORKER_ID=" + to_string(key.member.worker),
                                           fmt::format("ANTDT_ATTEMPT={}", key.member.attempt)};
   const UserIdentity& owner = handlers_.owner_of(key.job);
-  if (owner.is_own()) return kill_marked(marks);
-  Spawn what;
-  what.user = owner;
-  what.program = settings_.shim;
-  what.environment.emplace();  // it needs none
-  what.arguments = {"--kill-marked", "--"};
-  what.arguments.insert(what.arguments.end(), marks.begin(), marks.end());
-  const Result<Spawned> helper = spawn(what);
-  if (!helper) return log_warn("{}: {}", describe(key), helper.error().message);
-  const Result<int> ended = open_pidfd(helper->pid);
-  pollfd item{ended ? *ended : -1, POLLIN, 0};
-  const OwnedFd closed(item.fd);
-  if (poll(&item, 1, kHelperPatienceMs) <= 0) kill(helper->pid, SIGKILL);
-  waitpid(helper->pid, nullptr, 0);
+  if (owner.is_own()) {
+    kill_marked(marks);
+    return 0;
+  }
+  const Result<pid_t> helper = launch_kill_marked(owner, settings_.shim, marks);
+  if (!helper) log_warn("{}: {}", describe(key), helper.error().message);
+  return helper.value_or(0);
 }
 
 void ProcessRunner::forget(const ProcessKey& key) {
-  // This was done already, unless a shim was killed and its worker took long to end.
-  remove_cgroup(cgroup_of(key), kCgroupPatience);
+  endings_.remove(cgroup_of(key));  // it is gone already, unless its processes take long to end
   const UserIdentity& owner = handlers_.owner_of(key.job);
   remove_process_socket(owner.is_own() ? settings_.workers_socket
                                        : workers_socket_of(settings_.socket_dir, owner.uid),
@@ -449,16 +436,31 @@ supervision::ProcessFound ProcessRunner::adopt_one(const ProcessStore::Stored& s
   // No shim lives, and while this agent holds the lock none can begin. The exit file is written
   // before the lock is released, so later agents find the same answer.
   const bool told = has_exit(stored.key);
-  if (!told) clean_up_after_shim(stored.key);
-  adopted.status = exit_of(stored.key, "was gone when this agent began");
-  if (told) return adopted;
-  const Status written = write_file_atomic(exit_file(store_.directory(stored.key)),
-                                           format_exit(*adopted.status), 0600);
-  if (!written) log_warn("{}: {}", describe(stored.key), written.error().message);
-  // A shim of another user does not see that file, and must not begin if its own pid file is
-  // missing.
-  if (dir != store_.directory(stored.key)) unlink(pid_file(dir).c_str());
+  const pid_t helper = told ? 0 : clean_up_after_shim(stored.key);
+  const ExitStatus status = exit_of(stored.key, "was gone when this agent began");
+  if (told) {
+    adopted.status = status;
+    return adopted;
+  }
+  if (handlers_.owner_of(stored.key.job).is_own()) {
+    save_exit(stored.key, status);
+    adopted.status = status;
+    return adopted;
+  }
+  // A shim of another user does not see the exit file. It cannot begin if its own pid file is
+  // missing, so the end may be told later. An agent after this one would make sure of it again.
+  unlink(pid_file(dir).c_str());
+  endings_.make_sure(stored.key, {helper, cgroup_of(stored.key), [this, key = stored.key, status] {
+                                    save_exit(key, status);
+                                    handlers_.on_ended(key, status);
+                                  }});
   return adopted;
+}
+
+void ProcessRunner::save_exit(const ProcessKey& key, const ExitStatus& status) const {
+  const Status written =
+      write_file_atomic(exit_file(store_.directory(key)), format_exit(status), 0600);
+  if (!written) log_warn("{}: {}", describe(key), written.error().message);
 }
 
 void ProcessRunner::look_again(const ProcessKey& key) {

@@ -13,6 +13,7 @@
 
 #include "antdtd/devices/device_claims.h"
 #include "antdtd/files/file_services.h"
+#include "antdtd/processes/endings.h"
 #include "antdtd/processes/environment.h"
 #include "antdtd/processes/process_store.h"
 #include "antdtd/processes/shim_launcher.h"
@@ -70,7 +71,8 @@ class ProcessRunner {
   [[nodiscard]] Result<FileServices::Child> start_file_service(const std::string& run_dir,
                                                                const UserIdentity& user) const;
 
-  // Finds the processes of an earlier agent, and watches those that live.
+  // Finds the processes of an earlier agent, and watches those that live. One that was found
+  // without a pid and a status is beginning, or its end is being made sure of, and reported then.
   [[nodiscard]] std::vector<supervision::ProcessFound> adopt();
 
  private:
@@ -91,7 +93,6 @@ class ProcessRunner {
   [[nodiscard]] Result<std::string> read_exit(const ProcessKey& key) const;
   [[nodiscard]] std::optional<PidFile> read_pids(const ProcessKey& key) const;
   [[nodiscard]] bool has_exit(const ProcessKey& key) const;
-  void kill_marked_of(const ProcessKey& key) const;
   [[nodiscard]] static Live live_of(const LaunchedShim& shim);
   [[nodiscard]] supervision::ProcessFound adopt_one(const ProcessStore::Stored& stored);
   // Makes its cgroup and remembers it; returns "" if there is none.
@@ -106,8 +107,10 @@ class ProcessRunner {
   void later(std::function<void()> call);
   [[nodiscard]] ExitStatus exit_of(const ProcessKey& key, const std::string& otherwise) const;
   [[nodiscard]] ExitStatus recorded_exit(const ProcessKey& key, const std::string& otherwise) const;
-  // Ends what a shim could not end because it was killed itself.
-  void clean_up_after_shim(const ProcessKey& key) const;
+  // Ends what a shim could not end because it was killed itself. Returns the child that is still
+  // at it; 0: none.
+  [[nodiscard]] pid_t clean_up_after_shim(const ProcessKey& key) const;
+  void save_exit(const ProcessKey& key, const ExitStatus& status) const;
   void claim_all();
 
   EventLoop& loop_;
@@ -115,6 +118,7 @@ class ProcessRunner {
   Settings settings_;
   Handlers handlers_;
   std::map<ProcessKey, Live> live_;
+  Endings endings_;
   TimerId claim_timer_;
   // Callbacks that the loop still holds check it, because this object may have been destroyed.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -72,4 +72,16 @@ Result<LaunchedFileService> launch_file_service(const UserIdentity& user,
   return LaunchedFileService{service.pid, std::move(ours)};
 }
 
+Result<pid_t> launch_kill_marked(const UserIdentity& user, const std::string& program,
+                                 const std::vector<std::string>& marks) {
+  Spawn what;
+  what.user = user;
+  what.program = program;
+  what.environment.emplace();  // it needs none
+  what.arguments = {"--kill-marked", "--"};
+  what.arguments.insert(what.arguments.end(), marks.begin(), marks.end());
+  ANTDT_TRY(const Spawned helper, spawn(what));
+  return helper.pid;
+}
+
 }  // namespace antdt::antdtd

@@ -28,6 +28,12 @@ struct LaunchedFileService {
     const UserIdentity& user, const std::string& program, const std::string& run_dir,
     const std::vector<std::string>& environment);
 
+// Starts `program` (antdt-shim) as this user, as a process that ends the user's processes with
+// these marks (antdtd/shim/process_tree.h) and then itself. The pid is that of a child, to be
+// reaped by the caller.
+[[nodiscard]] Result<pid_t> launch_kill_marked(const UserIdentity& user, const std::string& program,
+                                               const std::vector<std::string>& marks);
+
 // Starts `program` with `arguments` (without argv[0]) and exactly `environment`
 // ("NAME=value").
 [[nodiscard]] Result<LaunchedShim> launch_shim(const std::string& program,

@@ -165,9 +165,10 @@ Status release_cgroup() {
   return {};
 }
 
-Result<std::string> CgroupRoot::make(const ProcessKey& key, const CgroupLimits& limits) const {
+Result<std::string> CgroupRoot::make(const ProcessKey& key, const CgroupLimits& limits,
+                                     Duration patience) const {
   const std::string group = fmt::format("{}/antdt-{}-{}", path_, key.job, file_name(key.member));
-  if (access(group.c_str(), F_OK) == 0 && !remove_cgroup(group, kPatience)) {
+  if (access(group.c_str(), F_OK) == 0 && !remove_cgroup(group, patience)) {
     return fail(ErrorKind::kIo, "the cgroup {} is in use and cannot be removed", group);
   }
   if (mkdir(group.c_str(), 0755) != 0) {
@@ -204,16 +205,23 @@ std::string memory_events(const std::string& group) {
   return group.empty() ? "" : read_file(group + "/memory.events").value_or("");
 }
 
+CgroupRemoval try_to_remove_cgroup(const std::string& group) {
+  const auto is_gone = [&group] { return rmdir(group.c_str()) == 0 || errno == ENOENT; };
+  if (group.empty() || is_gone()) return CgroupRemoval::kRemoved;
+  if (errno == EBUSY) kill_cgroup(group);
+  if (is_gone()) return CgroupRemoval::kRemoved;
+  return errno == EBUSY ? CgroupRemoval::kBusy : CgroupRemoval::kFailed;
+}
+
 bool remove_cgroup(const std::string& group, Duration wait) {
-  if (group.empty()) return true;
   const SteadyClock clock;
   const MonoTime until = clock.now() + wait;
-  while (rmdir(group.c_str()) != 0 && errno != ENOENT) {
-    if (errno != EBUSY || clock.now() >= until) return false;
-    kill_cgroup(group);
-    std::this_thread::sleep_for(kLookAgain);  // killed processes take a moment to end
+  CgroupRemoval removal = try_to_remove_cgroup(group);
+  while (removal == CgroupRemoval::kBusy && clock.now() < until) {
+    std::this_thread::sleep_for(kLookAgain);
+    removal = try_to_remove_cgroup(group);
   }
-  return true;
+  return removal == CgroupRemoval::kRemoved;
 }
 
 bool enter_cgroup(const char* procs, int opened) {

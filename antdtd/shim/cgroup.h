@@ -51,8 +51,9 @@ class CgroupRoot {
   [[nodiscard]] Status limit(const std::string& group, const CgroupLimits& limits) const;
 
   // Makes an empty, limited cgroup for this process. An existing one of that name is ended and
-  // removed.
-  [[nodiscard]] Result<std::string> make(const ProcessKey& key, const CgroupLimits& limits) const;
+  // removed, for which this call waits for at most `patience`.
+  [[nodiscard]] Result<std::string> make(const ProcessKey& key, const CgroupLimits& limits,
+                                         Duration patience = std::chrono::seconds(2)) const;
 
  private:
   explicit CgroupRoot(std::string path) : path_(std::move(path)) {}
@@ -67,7 +68,12 @@ class CgroupRoot {
 void kill_cgroup(const std::string& group);
 // The content of its memory.events; empty if that is missing.
 [[nodiscard]] std::string memory_events(const std::string& group);
-// Kills the processes in it and removes it. False if it is still there after `wait`.
+// Kills the processes in it and removes it, without waiting. kBusy: some have not ended yet, which
+// takes a moment. kFailed: it will not be removed by trying again.
+enum class CgroupRemoval { kRemoved, kBusy, kFailed };
+CgroupRemoval try_to_remove_cgroup(const std::string& group);
+// The same, trying again for at most `wait`; for processes without a loop. False if it is still
+// there.
 bool remove_cgroup(const std::string& group, Duration wait);
 // Puts the calling process into it; safe between fork and exec. `procs` is <group>/cgroup.procs.
 // `opened` is a descriptor of that file if a process with more rights opened it before; the kernel

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "antdtd/shim/shim_files.h"
 #include "core/os/process.h"
@@ -50,24 +53,12 @@ class UsersAgentTest : public AgentTest {
   }
 
   void serve(const std::string& listen, const std::vector<std::string>& more_flags = {}) {
-    std::vector<std::string> command = {std::string(ANTDT_BIN) + "/antdtd",
-                                        "--listen",
-                                        listen,
-                                        "--keys",
-                                        path("keys"),
-                                        "--socket-dir",
-                                        path("s"),
-                                        "--state-dir",
-                                        path("state"),
-                                        "--log-file",
-                                        path("agent.log"),
-                                        "--address",
-                                        "127.0.0.1",
-                                        "--cpus",
-                                        "8",
-                                        "--host-name",
-                                        "here",
-                                        "--allow-root"};
+    const std::string program = programs_ + "/antdtd";
+    std::vector<std::string> command = {
+        program,           "--listen",  listen,        "--keys",      path("keys"),
+        "--socket-dir",    path("s"),   "--state-dir", path("state"), "--log-file",
+        path("agent.log"), "--address", "127.0.0.1",   "--cpus",      "8",
+        "--host-name",     "here",      "--allow-root"};
     command.insert(command.end(), more_flags.begin(), more_flags.end());
     std::vector<char*> argv;
     for (const std::string& part : command) argv.push_back(const_cast<char*>(part.c_str()));
@@ -109,6 +100,69 @@ class UsersAgentTest : public AgentTest {
     return {std::string(Request::kKind), wire::encode(request), ""};
   }
 
+  // From now on, agents have a shim that is stopped as soon as it is to end what a killed shim
+  // left, as if its user had done that.
+  void use_stopped_helpers() {
+    const std::string real = ANTDT_BIN;
+    programs_ = path("bin");
+    ASSERT_TRUE(make_directories(programs_));
+    ASSERT_EQ(chmod(programs_.c_str(), 0755), 0);
+    std::filesystem::copy_file(real + "/antdtd", programs_ + "/antdtd");
+    ASSERT_TRUE(write_file_atomic(programs_ + "/antdt-shim",
+                                  "#!/bin/sh\n[ \"$1\" = --kill-marked ] && kill -STOP $$\nexec " +
+                                      real + "/antdt-shim \"$@\"\n",
+                                  0755));
+  }
+  // Workers w0, w1, ... that lease no CPU, so that there may be many.
+  void start_many(Peer& daemon) {
+    wire::StartProcess wanted = request("sleep 1000");
+    wanted.cpus = 0;
+    for (std::uint32_t n = 0; n < kMany; ++n) {
+      daemon.send(wanted, key(n), 1);
+      ASSERT_GT(daemon.await_message<wire::ProcessStarted>().pid, 0U);
+    }
+  }
+  void kill_shims() {
+    for (std::uint32_t n = 0; n < kMany; ++n) {
+      const auto text = read_file(path(fmt::format("state/jobs/{}/w{}.1/own/pid", job_, n)));
+      ASSERT_TRUE(text) << text.error().message;
+      const auto pids = parse_pid_file(*text);
+      ASSERT_TRUE(pids);
+      kill(pids->shim.pid, SIGKILL);
+    }
+  }
+  void await_kills_of_all(Peer& daemon) {
+    std::set<WorkerId> ended;
+    while (ended.size() < kMany) {
+      wire::Envelope about;
+      ASSERT_EQ(daemon.await_message<wire::ProcessExited>(&about).signal, SIGKILL);
+      ended.insert(about.worker);
+      daemon.send(wire::ExitSeen{}, ProcessKey{job_, {about.worker, about.attempt}});
+    }
+  }
+  // The job of another user, its worker, and when the agent claimed that last.
+  [[nodiscard]] std::string other_job() const { return job_ + "-of-root"; }
+  [[nodiscard]] wire::StartProcess request_of_other() const {
+    wire::StartProcess wanted = request("sleep 1000");
+    wanted.run_dir = path("run-of-root");
+    return wanted;
+  }
+  [[nodiscard]] Peer daemon_of_other() {
+    return Peer(std::move(*transport::Socket::connect_tcp(context_, listening_, keys_["root"],
+                                                          agent_key_.public_z85)),
+                {other_job(), {}});
+  }
+  [[nodiscard]] std::pair<time_t, long> other_claimed() const {
+    struct stat info {};
+    const std::string claim = path("state/jobs/" + other_job() + "/w0.1/claim");
+    EXPECT_EQ(stat(claim.c_str(), &info), 0) << claim;
+    return {info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+  }
+
+  // To wait for the helpers of so many, one after the other, takes 24 s.
+  static constexpr std::uint32_t kMany = 12;
+  static constexpr double kSoon = 12;
+  std::string programs_ = ANTDT_BIN;
   UserIdentity nobody_;
   transport::KeyPair agent_key_;
   std::map<std::string, transport::KeyPair> keys_;
@@ -277,6 +331,57 @@ TEST_F(UsersAgentTest, ProcessesThatTheKilledShimOfAUserLeavesAreEnded) {
   kill(pids->shim.pid, SIGKILL);
   EXPECT_EQ(daemon.await_message<wire::ProcessExited>().signal, SIGKILL);
   EXPECT_TRUE(await([&] { return processes_of(job_).empty(); }));
+}
+
+TEST_F(UsersAgentTest, AUserWhoStopsWhatEndsProcessesOfKilledShimsHoldsUpNoOtherUsersJob) {
+  kill_agent();
+  use_stopped_helpers();
+  serve(listening_);
+  Peer other = daemon_of_other();
+  other.send(wire::Hello{});
+  other.send(wire::Attach{Incarnation{1}});
+  other.await_message<wire::AgentWelcome>();
+  const ProcessKey worker{other_job(), {{'w', 0}, Attempt{1}}};
+  other.send(request_of_other(), worker, 1);
+  ASSERT_GT(other.await_message<wire::ProcessStarted>().pid, 0U);
+  Peer daemon = attached("nobody");
+  start_many(daemon);
+
+  const MonoTime killed = std::chrono::steady_clock::now();
+  kill_shims();
+  const auto claimed = other_claimed();
+  EXPECT_TRUE(await([&] { return other_claimed() != claimed; }));
+  other.send(request_of_other(), worker, 2);  // it runs already
+  other.await_message<wire::ProcessStarted>();
+  other.await_message<wire::Heartbeat>();
+  EXPECT_LT(to_seconds(std::chrono::steady_clock::now() - killed), kSoon);
+  await_kills_of_all(daemon);
+}
+
+TEST_F(UsersAgentTest, NorDoesThatHoldUpTheNextAgentWhichReportsTheirEnds) {
+  kill_agent();
+  use_stopped_helpers();
+  serve(listening_);
+  {
+    Peer daemon = attached("nobody");
+    start_many(daemon);
+  }
+  kill_agent();  // so that it does not see the end of the shims
+  kill_shims();
+  const MonoTime began = std::chrono::steady_clock::now();
+  serve(listening_);
+  Peer other = daemon_of_other();
+  other.send(wire::Hello{});
+  other.send(wire::Attach{Incarnation{1}});
+  other.await_message<wire::AgentWelcome>();
+  EXPECT_LT(to_seconds(std::chrono::steady_clock::now() - began), kSoon);
+  Peer daemon = attached("nobody", 2);
+  await_kills_of_all(daemon);
+  // And the one after it knows that, too.
+  kill_agent();
+  serve(listening_);
+  Peer again = attached("nobody", 3);
+  await_kills_of_all(again);
 }
 
 TEST_F(UsersAgentTest, AWorkerOfAUserRunsInACgroupOfItsOwnThatGoesWithIt) {

@@ -72,13 +72,17 @@ void Supervision::on(const StartWanted& e, Turn& turn) {
                               "from 1 and a role letter other than '{}'",
                               describe(e.key), kJobDaemon.role));
   }
+  if (std::string why = unsound(*e.start); !why.empty()) {
+    return refuse(wire::RefusalCode::kInvalid,
+                  fmt::format("cannot start {}: {}", describe(e.key), why));
+  }
   Job& job = job_at(e.key.job, turn.now);
   heard(job, turn.now);
-  Attempt& newest = job.newest[e.key.member.worker];
-  if (e.key.member.attempt < newest) {
+  const auto newest = job.newest.find(e.key.member.worker);
+  if (newest != job.newest.end() && e.key.member.attempt < newest->second) {
     return refuse(wire::RefusalCode::kStale,
                   fmt::format("cannot start {}: attempt {} was started here already",
-                              describe(e.key), newest));
+                              describe(e.key), newest->second));
   }
   if (Process* known = find_mutable(e.key)) return answer_again(e.key, *known, e.seq, turn);
   if (std::string why = misfit(*e.start, e.key); !why.empty())
@@ -86,7 +90,8 @@ void Supervision::on(const StartWanted& e, Turn& turn) {
   const StartRequest start = lease_devices(e, turn);
   if (start == nullptr) return;
 
-  newest = e.key.member.attempt;
+  // Only now, so that nothing is kept of what is refused.
+  job.newest[e.key.member.worker] = e.key.member.attempt;
   job.orphan_timeout =
       std::max<Duration>(job.orphan_timeout, std::chrono::milliseconds(e.start->orphan_timeout_ms));
   Process process;

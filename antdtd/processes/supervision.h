@@ -253,6 +253,8 @@ class Supervision {
   // Drops the ended processes of a job that is over, and the job itself with the last one.
   void sweep(const std::string& name, Turn& turn);
   [[nodiscard]] std::optional<MonoTime> next_wakeup(const Job& job) const;
+  // What is wrong with the numbers of `start`, whatever is free; "" if nothing is.
+  [[nodiscard]] static std::string unsound(const wire::StartProcess& start);
   // Why the resources that `start` requests are not available; "" if they are.
   [[nodiscard]] std::string misfit(const wire::StartProcess& start, const ProcessKey& key) const;
   // The order with the lease of the devices that it asks for, or null: the start was refused.

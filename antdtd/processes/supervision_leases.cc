@@ -1,5 +1,6 @@
 // What live processes lease, and whether one more fits.
 #include <algorithm>
+#include <cmath>
 
 #include "antdtd/processes/supervision.h"
 
@@ -10,6 +11,9 @@ double gib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 
 
 // Leases are sums of decimal fractions of a CPU.
 constexpr double kCpuTolerance = 1e-6;
+
+// More processes of one role than any host has CPUs. A lease lists the devices of each.
+constexpr std::uint32_t kMaxLocalSize = 4096;
 
 }  // namespace
 
@@ -41,6 +45,22 @@ std::string Supervision::misfit(const wire::StartProcess& start, const ProcessKe
       "{:.6g} cpus and {:.2f} of {:.2f} GiB",
       describe(key), start.cpus, gib(start.memory_bytes), left.cpus, capacity_.cpus,
       gib(left.memory_bytes), gib(capacity_.memory_bytes));
+}
+
+// Leases are added up, so one number that is no amount would make those of all jobs wrong.
+std::string Supervision::unsound(const wire::StartProcess& start) {
+  if (!std::isfinite(start.cpus) || start.cpus < 0) {
+    return fmt::format("it asks for {} cpus, and an amount is a finite number from 0", start.cpus);
+  }
+  if (start.local_size > kMaxLocalSize) {
+    return fmt::format("it says that its role has {} processes on this host, and {} are the most",
+                       start.local_size, kMaxLocalSize);
+  }
+  if (start.local_rank >= std::max(1U, start.local_size)) {
+    return fmt::format("it says that it has local rank {} of {}; local ranks count from 0",
+                       start.local_rank, start.local_size);
+  }
+  return {};
 }
 
 StartRequest Supervision::lease_devices(const StartWanted& e, Turn& turn) {

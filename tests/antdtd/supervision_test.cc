@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 namespace antdt::antdtd {
 namespace {
 
@@ -214,6 +217,43 @@ TEST_F(SupervisionTest, TheRoleOfTheJobDaemonCannotBeStarted) {
       only<supervision::RefuseStart>(step(supervision::StartWanted{daemon, request(), 1}));
   ASSERT_EQ(refused.size(), 1u);
   EXPECT_EQ(refused[0].code, wire::RefusalCode::kInvalid);
+}
+
+TEST_F(SupervisionTest, CpusThatAreNoAmountAreRefusedAndChangeNothingOfWhatIsFree) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double cpus : {-1000.0, -infinity, infinity, std::nan("")}) {
+    const auto effects = step(supervision::StartWanted{key(0), request(cpus), 9});
+    const auto refused = only<supervision::RefuseStart>(effects);
+    ASSERT_EQ(refused.size(), 1u) << cpus;
+    EXPECT_EQ(refused[0].code, wire::RefusalCode::kInvalid);
+    EXPECT_EQ(refused[0].seq, 9u);
+    EXPECT_THAT(refused[0].reason,
+                HasSubstr("cannot start w0 (attempt 1) of job job-1: it asks for"));
+    EXPECT_EQ(effects.size(), 1u);
+    EXPECT_EQ(machine_.find(key(0)), nullptr);
+    EXPECT_EQ(machine_.free(), (Capacity{4, 1000, 2}));
+  }
+}
+
+TEST_F(SupervisionTest, ALocalRankThatNoHostHasIsRefusedBeforeDevicesAreChosenForIt) {
+  step(leases::DevicesSeen{{device(0), device(1)}, ""});
+  const auto refusal = [this](std::uint32_t rank, std::uint32_t size) {
+    wire::StartProcess start = *request(0, 0, 1);
+    start.share_devices = true;
+    start.local_rank = rank;
+    start.local_size = size;
+    const auto refused = only<supervision::RefuseStart>(
+        step(supervision::StartWanted{key(0), std::make_shared<wire::StartProcess>(start), 1}));
+    if (refused.empty()) return std::string();
+    EXPECT_EQ(refused[0].code, wire::RefusalCode::kInvalid);
+    return refused[0].reason;
+  };
+  EXPECT_THAT(refusal(0, std::numeric_limits<std::uint32_t>::max()),
+              HasSubstr("4294967295 processes on this host, and 4096 are the most"));
+  EXPECT_THAT(refusal(1, 0), HasSubstr("local rank 1 of 0"));
+  EXPECT_THAT(refusal(2, 2), HasSubstr("local rank 2 of 2"));
+  EXPECT_EQ(machine_.free().devices, 2U);
+  EXPECT_EQ(refusal(1, 2), "");
 }
 
 TEST_F(SupervisionTest, AnAcknowledgedEndIsNotReportedAgainUnlessAskedFor) {

@@ -213,19 +213,35 @@ bool is_public_key_file(std::string_view file_name) {
   return file_name.size() > 4 && file_name[0] != '.' && file_name.ends_with(".pub");
 }
 
-// Names of the .pub files, sorted, each with a value that changes when its content does.
-std::map<std::string, std::string> list_public_keys(const std::string& directory) {
+// Changes with the content of a file and with who may read it. Times alone do not tell two changes
+// of one tick of the kernel's clock apart.
+std::string version_of(const struct stat& info) {
+  return fmt::format("{} {} {}.{:09} {}.{:09} {:o} {} {}", info.st_ino, info.st_size,
+                     info.st_mtim.tv_sec, info.st_mtim.tv_nsec, info.st_ctim.tv_sec,
+                     info.st_ctim.tv_nsec, info.st_mode, info.st_uid, info.st_gid);
+}
+
+// Names of the .pub files, sorted, each with its version; "" if the file system does not tell it.
+// Empty if there is no such directory; an error if there may be one.
+Result<std::map<std::string, std::string>> list_public_keys(const std::string& directory) {
   std::map<std::string, std::string> files;
   DIR* listing = opendir(directory.c_str());
-  if (listing == nullptr) return files;
+  if (listing == nullptr && (errno == ENOENT || errno == ENOTDIR)) return files;
+  if (listing == nullptr) return fail_errno(ErrorKind::kIo, errno, "listing " + directory);
+  errno = 0;
   while (const dirent* entry = readdir(listing)) {
     struct stat info {};
-    if (!is_public_key_file(entry->d_name)) continue;
-    if (fstatat(dirfd(listing), entry->d_name, &info, 0) != 0) continue;
-    files[entry->d_name] = fmt::format("{} {} {}.{:09}", info.st_ino, info.st_size,
-                                       info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+    const bool wanted = is_public_key_file(entry->d_name);
+    if (wanted && fstatat(dirfd(listing), entry->d_name, &info, 0) == 0) {
+      files[entry->d_name] = version_of(info);
+    } else if (wanted && errno != ENOENT) {
+      files[entry->d_name] = "";
+    }
+    errno = 0;
   }
+  const int error = errno;
   closedir(listing);
+  if (error != 0) return fail_errno(ErrorKind::kIo, error, "listing " + directory);
   return files;
 }
 
@@ -248,21 +264,47 @@ const std::map<std::string, AuthorizedKey>& AuthorizedKeys::all() {
 // time while somebody waits (context.cc), so listing the directory each time is cheap enough, and
 // no change can be missed.
 void AuthorizedKeys::reload_if_changed() {
-  const auto files = list_public_keys(directory_);
-  std::string fingerprint;
-  for (const auto& [name, version] : files) fingerprint += name + " " + version + "\n";
-  if (fingerprint == fingerprint_) return;
-  fingerprint_ = std::move(fingerprint);
-  keys_.clear();
-  for (const auto& [file, version] : files) {
-    const Result<PublicKey> key = load_public_key(directory_ + "/" + file);
-    if (key) {
-      const std::string name = file.substr(0, file.size() - 4);
-      keys_[key->z85] = {name, key->user.empty() ? name : key->user, !key->user.empty()};
-    } else {
-      log_warn("authorized key ignored: {}", key.error().message);
-    }
+  const auto listed = list_public_keys(directory_);
+  if (!listed) return tell(trouble_, listed.error().message + "; the keys stay as they are");
+  trouble_.clear();
+  bool changed = std::erase_if(files_, [&](const auto& f) { return !listed->contains(f.first); });
+  for (const auto& [name, version] : *listed) {
+    File& file = files_[name];
+    // An unknown version takes no key away.
+    const bool same = version.empty() ? file.key.has_value() : file.version == version;
+    if (!same || file.again) changed = reread(name, version, file) || changed;
   }
+  if (!changed) return;
+  keys_.clear();
+  for (const auto& [name, file] : files_) {
+    if (file.key.has_value()) keys_[file.z85] = *file.key;
+  }
+}
+
+// A file that cannot be read now is read again the next time, and its key does not count until
+// then: it may be another one.
+bool AuthorizedKeys::reread(const std::string& name, const std::string& version, File& file) {
+  const Result<PublicKey> key = load_public_key(directory_ + "/" + name);
+  const bool had_key = file.key.has_value();
+  file.version = version;
+  file.key.reset();
+  file.again = !key && key.error().kind == ErrorKind::kIo;
+  if (!key) {
+    tell(file.trouble, "authorized key ignored: " + key.error().message);
+    return had_key;
+  }
+  const std::string stem = name.substr(0, name.size() - 4);
+  file.z85 = key->z85;
+  file.key = {stem, key->user.empty() ? stem : key->user, !key->user.empty()};
+  file.trouble.clear();
+  return true;
+}
+
+// Looks come often, so what stays wrong is logged once.
+void AuthorizedKeys::tell(std::string& told, const std::string& trouble) {
+  if (told == trouble) return;
+  log_warn("{}", trouble);
+  told = trouble;
 }
 
 }  // namespace antdt::transport

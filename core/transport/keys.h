@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "core/result.h"
@@ -49,7 +50,9 @@ struct AuthorizedKey {
   bool operator==(const AuthorizedKey&) const = default;
 };
 
-// A directory of .pub files, which is read again whenever it or a file in it changed.
+// A directory of .pub files, which is read again whenever it or a file in it changed. Only what is
+// found to be gone, or to be another key, takes a key away: a directory that cannot be listed for a
+// moment does not.
 class AuthorizedKeys {
  public:
   explicit AuthorizedKeys(std::string directory);
@@ -59,9 +62,20 @@ class AuthorizedKeys {
   [[nodiscard]] const std::map<std::string, AuthorizedKey>& all();
 
  private:
+  struct File {
+    std::string version;               // of what was read last, to detect changes
+    std::optional<AuthorizedKey> key;  // none: it is no key, or could not be read
+    std::string z85;                   // of that key
+    bool again = false;                // it could not be read, and is tried again each time
+    std::string trouble;               // what was logged about it
+  };
   void reload_if_changed();
+  // Returns whether the keys may have changed.
+  bool reread(const std::string& name, const std::string& version, File& file);
+  static void tell(std::string& told, const std::string& trouble);
   std::string directory_;
-  std::string fingerprint_;                    // of the listing, to detect changes
+  std::string trouble_;                        // what was logged about the directory
+  std::map<std::string, File> files_;          // by name
   std::map<std::string, AuthorizedKey> keys_;  // by public key
 };
 

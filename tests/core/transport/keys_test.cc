@@ -1,11 +1,16 @@
 #include "core/transport/keys.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "core/os/fs.h"
+#include "core/os/owned_fd.h"
 
 namespace antdt::transport {
 namespace {
@@ -173,6 +178,110 @@ TEST(AuthorizedKeysTest, ABrokenFileDoesNotHideTheOthers) {
       write_file_atomic(directory / "good.pub", read_file(directory / "made/good.pub").value()));
   AuthorizedKeys keys(directory.path());
   EXPECT_EQ(keys.name_of(good->public_z85), "good");
+}
+
+// Root may read every file, so it becomes another user for as long as an object of this class
+// lives.
+class NotAsRoot {
+ public:
+  NotAsRoot() {
+    if (geteuid() == 0) changed_ = seteuid(kNobody) == 0;
+  }
+  ~NotAsRoot() {
+    if (changed_) {
+      EXPECT_EQ(seteuid(0), 0);
+    }
+  }
+  NotAsRoot(const NotAsRoot&) = delete;
+  NotAsRoot& operator=(const NotAsRoot&) = delete;
+
+  static void give(const std::string& path) {
+    if (geteuid() == 0) {
+      EXPECT_EQ(chown(path.c_str(), kNobody, kNobody), 0);
+    }
+  }
+
+ private:
+  static constexpr uid_t kNobody = 65534;
+  bool changed_ = false;
+};
+
+// Uses up all descriptors of the process.
+class NoMoreDescriptors {
+ public:
+  NoMoreDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const OwnedFd next(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    rlimit none = before_;
+    none.rlim_cur = static_cast<rlim_t>(next.get());
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoMoreDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+  NoMoreDescriptors(const NoMoreDescriptors&) = delete;
+  NoMoreDescriptors& operator=(const NoMoreDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+// An operator installs a key that the agent may not read, and mends that.
+TEST(AuthorizedKeysTest, AKeyCountsAsSoonAsItMayBeReadAndNoLonger) {
+  const TempDir directory;
+  const auto made = generate_key_pair(directory.path(), "alice");
+  ASSERT_TRUE(made);
+  const std::string path = directory / "alice.pub";
+  NotAsRoot::give(directory.path());
+  NotAsRoot::give(path);
+  const NotAsRoot as_another;
+  if (faccessat(AT_FDCWD, directory.path().c_str(), X_OK, AT_EACCESS) != 0) {
+    GTEST_SKIP() << "another user cannot enter " << directory.path();
+  }
+  ASSERT_EQ(chmod(path.c_str(), 0), 0);
+  AuthorizedKeys keys(directory.path());
+  EXPECT_EQ(keys.name_of(made->public_z85), "");
+  ASSERT_EQ(chmod(path.c_str(), 0644), 0);
+  EXPECT_EQ(keys.name_of(made->public_z85), "alice");
+  ASSERT_EQ(chmod(path.c_str(), 0), 0);
+  EXPECT_EQ(keys.name_of(made->public_z85), "");
+}
+
+TEST(AuthorizedKeysTest, AFileThatCannotBeReadIsTriedAgainThoughItDoesNotChange) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const TempDir directory;
+  const auto made = generate_key_pair(directory.path(), "alice");
+  ASSERT_TRUE(made);
+  ASSERT_EQ(chmod(directory.path().c_str(), 0755), 0);
+  ASSERT_EQ(chmod((directory / "alice.pub").c_str(), 0600), 0);
+  AuthorizedKeys keys(directory.path());
+  {
+    const NotAsRoot as_another;
+    EXPECT_EQ(keys.name_of(made->public_z85), "");
+  }
+  EXPECT_EQ(keys.name_of(made->public_z85), "alice");
+}
+
+TEST(AuthorizedKeysTest, ADirectoryThatCannotBeListedForAMomentTakesNoKeyAway) {
+  const TempDir directory;
+  const auto made = generate_key_pair(directory.path(), "alice");
+  ASSERT_TRUE(made);
+  AuthorizedKeys keys(directory.path());
+  EXPECT_EQ(keys.name_of(made->public_z85), "alice");
+  {
+    const NoMoreDescriptors none;
+    EXPECT_EQ(keys.name_of(made->public_z85), "alice");
+  }
+  ASSERT_EQ(unlink((directory / "alice.pub").c_str()), 0);
+  EXPECT_EQ(keys.name_of(made->public_z85), "");
+}
+
+TEST(AuthorizedKeysTest, ADirectoryThatIsRemovedTakesItsKeysAway) {
+  const TempDir directory;
+  const auto made = generate_key_pair(directory / "keys", "alice");
+  ASSERT_TRUE(made);
+  AuthorizedKeys keys(directory / "keys");
+  EXPECT_EQ(keys.name_of(made->public_z85), "alice");
+  std::filesystem::remove_all(directory / "keys");
+  EXPECT_EQ(keys.name_of(made->public_z85), "");
 }
 
 TEST(AuthorizedKeysTest, AMissingDirectoryAuthorizesNobody) {

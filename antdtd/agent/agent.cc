@@ -227,16 +227,19 @@ void Agent::run(const supervision::WriteToLog& effect) { log_warn("{}", effect.t
 
 Status Agent::save_attach(const std::string& job, const UserIdentity& user) {
   const JobLinks::Job* link = daemons_->links().find(job);
-  JobRecord& record = records_[job];
+  const auto known = records_.find(job);
+  JobRecord record = known == records_.end() ? JobRecord{} : known->second;
   record.incarnation = link->incarnation;
   record.user = user.name;
   record.uid = user.uid;
   record.gid = user.gid;
-  sockets_->set_owner(job, user);
   ANTDT_RETURN_IF_ERROR(sockets_->open(user));
+  ANTDT_RETURN_IF_ERROR(store_.save_job(job, record));
+  records_[job] = std::move(record);
+  sockets_->set_owner(job, user);
   log_info("incarnation {} of the daemon of job {} of the user {} attached", link->incarnation, job,
            user.name);
-  return store_.save_job(job, record);
+  return {};
 }
 
 void Agent::on_attached(const std::string& job) {

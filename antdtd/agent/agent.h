@@ -108,6 +108,7 @@ class Agent {
   void hold_end(const ProcessKey& key, const ExitStatus& status);
   void look_at_held_ends();
 
+  // Changes nothing if it fails.
   [[nodiscard]] Status save_attach(const std::string& job, const UserIdentity& user);
   void on_attached(const std::string& job);
   [[nodiscard]] wire::AgentWelcome welcome(const std::string& job, const UserIdentity& user);

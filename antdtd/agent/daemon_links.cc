@@ -109,6 +109,8 @@ void DaemonLinks::hello(const wire::Envelope& envelope, const wire::Packet& pack
 
 Status DaemonLinks::try_attach(const std::string& job, const wire::Attach& attach,
                                const wire::Packet& packet, const UserIdentity& user) {
+  const JobLinks::Job* const known = links_.find(job);
+  const auto before = known == nullptr ? std::nullopt : std::optional(*known);
   links::Effects wanted;
   links_.step(links::AttachAsked{job, attach.incarnation, packet.peer, user.name, packet.user},
               wanted);
@@ -118,7 +120,10 @@ Status DaemonLinks::try_attach(const std::string& job, const wire::Attach& attac
   if (!std::get<links::AdmitLink>(wanted.front()).is_new) return {};
   // Durable before it is acted on: an agent that comes after this one must not
   // let the predecessor in again.
-  return handlers_.on_attach(job, user);
+  Status stored = handlers_.on_attach(job, user);
+  links::Effects none;
+  if (!stored) links_.step(links::AttachFailed{job, before}, none);
+  return stored;
 }
 
 void DaemonLinks::restore(const std::string& job, Incarnation incarnation,

@@ -29,7 +29,7 @@ class DaemonLinks {
     std::function<bool(const std::string& key)> authorized;
     std::function<Result<KnownUser>(const std::string& key)> user_of;
     // links().find(job) has the job's incarnation. An error (it could not be made durable) refuses
-    // the daemon.
+    // the daemon, and changes nothing of who speaks for the job.
     std::function<Status(const std::string& job, const UserIdentity& user)> on_attach;
     std::function<wire::AgentWelcome(const std::string& job, const UserIdentity&)> welcome;
     // Called after the welcome was sent.

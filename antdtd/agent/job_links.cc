@@ -44,6 +44,15 @@ void JobLinks::on(const links::LinkLost& input, links::Effects&) {
 // To: unknown.
 void JobLinks::on(const links::JobForgotten& input, links::Effects&) { jobs_.erase(input.job); }
 
+// From: attached. To: what it was.
+void JobLinks::on(const links::AttachFailed& input, links::Effects&) {
+  if (input.before) {
+    jobs_[input.job] = *input.before;
+  } else {
+    jobs_.erase(input.job);
+  }
+}
+
 void JobLinks::check_invariants() const {
   for (const auto& [name, job] : jobs_) {
     ANTDT_CHECK(!job.link || !job.link->peer.empty(), "job {} is spoken for by no peer", name);

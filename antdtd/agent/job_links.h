@@ -7,11 +7,13 @@
 //   unknown ──JobFound──> away
 //   attached, away ──AttachAsked, of the newest incarnation or a later one──> attached (AdmitLink)
 //   attached, away ──AttachAsked, of an older one or another user──> as it was (RefuseLink)
+//   attached ──AttachFailed──> as it was before AttachAsked
 //   attached ──LinkLost──> away
 //   any ──JobForgotten──> unknown
 //
 // The newest incarnation and the user are durable if the driver stores them before it acts on an
-// AdmitLink whose is_new is set.
+// AdmitLink whose is_new is set. If it cannot, AttachFailed follows, or the daemon's next attempt
+// would not be new.
 #pragma once
 
 #include <map>
@@ -25,6 +27,16 @@
 namespace antdt::antdtd {
 
 namespace links {
+
+struct Link {
+  std::string peer;
+  std::string key;
+};
+struct LinkedJob {
+  Incarnation incarnation;   // the highest that attached
+  std::string user;          // the job's owner
+  std::optional<Link> link;  // none: the job's daemon is away
+};
 
 // A job daemon wants to speak for its job over the link to `peer`.
 struct AttachAsked {
@@ -46,7 +58,12 @@ struct LinkLost {
 struct JobForgotten {
   std::string job;
 };
-using Input = std::variant<AttachAsked, JobFound, LinkLost, JobForgotten>;
+// What an AdmitLink demands could not be done.
+struct AttachFailed {
+  std::string job;
+  std::optional<LinkedJob> before;  // the job before AttachAsked; none: it was unknown
+};
+using Input = std::variant<AttachAsked, JobFound, LinkLost, JobForgotten, AttachFailed>;
 
 // The link speaks for the job from now on.
 struct AdmitLink {
@@ -63,15 +80,8 @@ using Effects = std::vector<Effect>;
 
 class JobLinks {
  public:
-  struct Link {
-    std::string peer;
-    std::string key;
-  };
-  struct Job {
-    Incarnation incarnation;   // the highest that attached
-    std::string user;          // the job's owner
-    std::optional<Link> link;  // none: the job's daemon is away
-  };
+  using Link = links::Link;
+  using Job = links::LinkedJob;
 
   // Appends to `out`.
   void step(const links::Input& input, links::Effects& out);
@@ -87,6 +97,7 @@ class JobLinks {
   void on(const links::JobFound& input, links::Effects& out);
   void on(const links::LinkLost& input, links::Effects& out);
   void on(const links::JobForgotten& input, links::Effects& out);
+  void on(const links::AttachFailed& input, links::Effects& out);
   void check_invariants() const;
 
   std::map<std::string, Job> jobs_;

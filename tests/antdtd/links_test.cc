@@ -1,9 +1,16 @@
 // Tests which link speaks for a job to an agent, and which processes the agent hears.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
+#include <filesystem>
+
+#include "antdtd/agent/agent.h"
 #include "antdtd/agent/job_links.h"
 #include "antdtd/agent/worker_gate.h"
+#include "core/os/fs.h"
+#include "core/wire/packet.h"
 
 namespace antdt::antdtd {
 namespace {
@@ -74,6 +81,119 @@ TEST(JobLinks, ALostLinkSpeaksForNothingAndFencesOnUntilTheJobIsForgotten) {
   EXPECT_NE(links.attach(1, "peer-1"), "");
   links.hear(links::JobForgotten{"j"});
   EXPECT_EQ(links.attach(1, "peer-1"), "");
+}
+
+TEST(JobLinks, AnAttachmentThatFailedIsNewTheNextTimeAndChangesNothingBefore) {
+  Links links;
+  EXPECT_EQ(links.attach(1, "peer-1"), "");
+  links.hear(links::AttachFailed{"j", {}});
+  EXPECT_EQ(links.machine.find("j"), nullptr);
+  EXPECT_EQ(links.attach(1, "peer-1"), "");
+  EXPECT_TRUE(links.is_new);
+
+  const auto before = *links.machine.find("j");
+  EXPECT_EQ(links.attach(2, "peer-2"), "");
+  links.hear(links::AttachFailed{"j", before});
+  EXPECT_TRUE(links.machine.speaks_for("peer-1", "j"));
+  EXPECT_EQ(links.attach(1, "peer-1"), "") << "incarnation 2 never attached";
+  EXPECT_EQ(links.attach(2, "peer-2"), "");
+  EXPECT_TRUE(links.is_new);
+}
+
+// ------------------------------------------------- an agent that cannot store who attached
+
+class RefusedAttach : public testing::Test {
+ protected:
+  // Always readable, so a turn of the loop never waits.
+  RefusedAttach() : pump_(eventfd(1, EFD_CLOEXEC)) {
+    loop_.watch_fd(pump_, [this] { loop_.stop(); });
+  }
+  ~RefusedAttach() override { close(pump_); }
+
+  transport::Socket daemon() {
+    return transport::Socket::connect_ipc(context_, directory_ / "agent.sock").value();
+  }
+  template <class T>
+  static void say(transport::Socket& daemon, const T& message) {
+    wire::Envelope envelope;
+    envelope.job = kJob;
+    ASSERT_EQ(daemon.send(wire::make_packet(envelope, message)), transport::SendOutcome::kSent);
+  }
+  // The next message of T's kind; while it does not come, the agent goes on.
+  template <class T>
+  T hear(transport::Socket& daemon) {
+    const SteadyClock clock;
+    const MonoTime deadline = clock.now() + std::chrono::seconds(30);
+    while (clock.now() < deadline) {
+      loop_.run();
+      const auto packet = daemon.receive();
+      if (!packet || wire::open_envelope(*packet)->kind != T::kKind) continue;
+      return wire::decode<T>(packet->body).value();
+    }
+    ADD_FAILURE() << "no '" << T::kKind << "' came";
+    return {};
+  }
+  // The record of the job, in place of which is something else while nothing can be stored.
+  [[nodiscard]] std::string record() const { return directory_ / "state/jobs/test"; }
+  void fill_the_disk() {
+    std::filesystem::rename(record(), directory_ / "aside");
+    ASSERT_TRUE(write_file_atomic(record(), ""));
+  }
+  void make_room() {
+    std::filesystem::remove(record());
+    std::filesystem::rename(directory_ / "aside", record());
+  }
+  [[nodiscard]] Incarnation stored() const {
+    return wire::decode<JobRecord>(read_file(record() + "/job").value()).value().incarnation;
+  }
+  static AgentOptions options(const std::string& claims) {
+    AgentOptions options;
+    options.host = "here";
+    options.device_claims = claims;
+    return options;
+  }
+
+  static constexpr const char* kJob = "test";
+  TempDir directory_;
+  SteadyClock clock_;
+  EventLoop loop_{clock_};
+  transport::Context context_;
+  Accelerators accelerators_{"no such library"};
+  Agent agent_{
+      loop_,
+      AgentParts{ProcessStore::open(directory_ / "state").value(),
+                 transport::Socket::bind_ipc(context_, directory_ / "agent.sock").value(),
+                 transport::Socket::bind_ipc(context_, directory_ / "workers.sock").value(),
+                 {}},
+      options(directory_ / "claims"), accelerators_};
+
+ private:
+  int pump_;
+};
+
+TEST_F(RefusedAttach, IsRefusedAgainUntilItCanBeStoredAndTheFormerDaemonGoesOn) {
+  transport::Socket former = daemon();
+  say(former, wire::Hello{});
+  say(former, wire::Attach{Incarnation{1}});
+  hear<wire::AgentWelcome>(former);
+
+  fill_the_disk();
+  transport::Socket later = daemon();
+  say(later, wire::Hello{});
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    say(later, wire::Attach{Incarnation{2}});
+    EXPECT_EQ(hear<wire::Refused>(later).code, wire::RefusalCode::kBusy) << attempt;
+  }
+  say(later, wire::Heartbeat{});
+  EXPECT_EQ(hear<wire::Refused>(later).code, wire::RefusalCode::kUnknown);
+  say(former, wire::StopProcess{});
+  EXPECT_NE(hear<wire::ProcessExited>(former).error, "");
+
+  make_room();
+  EXPECT_EQ(stored(), Incarnation{1});
+  say(later, wire::Attach{Incarnation{2}});
+  hear<wire::AgentWelcome>(later);
+  EXPECT_EQ(stored(), Incarnation{2});
 }
 
 // ---------------------------------------------------------------------- processes

@@ -9,6 +9,7 @@
 
 #include "core/log/log.h"
 #include "core/os/process.h"
+#include "core/os/runtime_dir.h"
 #include "core/overloaded.h"
 #include "core/wire/dispatch.h"
 #include "core/wire/heartbeat.h"
@@ -19,6 +20,8 @@ namespace {
 
 constexpr Duration kFlushPause = std::chrono::milliseconds(2);
 constexpr std::uint32_t kDefaultReportMs = 1000;
+// What removes old files does not count in less than days.
+constexpr Duration kTouchEvery = std::chrono::hours(24);
 
 wire::Envelope envelope_of(const ProcessKey& key, std::uint64_t seq = 0) {
   wire::Envelope envelope;
@@ -429,7 +432,14 @@ void Agent::on_timer() {
 void Agent::heartbeat() {
   daemons_->heartbeat_all();
   see_devices();
+  touch_directories();
   heartbeat_timer_ = loop_.call_after(wire::kHeartbeatInterval, [this] { heartbeat(); });
+}
+
+void Agent::touch_directories() {
+  if (loop_.now() < next_touch_) return;
+  next_touch_ = loop_.now() + kTouchEvery;
+  for (const std::string& directory : options_.kept_directories) keep_from_cleaners(directory);
 }
 
 // Nothing announces that a slow peer has room again.

@@ -43,6 +43,8 @@ struct AgentOptions {
   // CUDA_VISIBLE_DEVICES of the agent's environment: it leases no other devices.
   std::optional<std::string> visible_devices = {};
   std::string device_claims = DeviceClaims::kDirectory;
+  // The agent's own directories, which may be in /tmp: it touches all in them once a day.
+  std::vector<std::string> kept_directories = {};
 };
 
 // The parts of an agent, which main opens.
@@ -123,6 +125,7 @@ class Agent {
   void arm_timer();
   void on_timer();
   void heartbeat();
+  void touch_directories();
   void flush_soon();
   [[nodiscard]] auto attached() const {
     return [this](const std::string& job) { return daemons_->links().attached(job); };
@@ -162,6 +165,7 @@ class Agent {
 
   std::optional<TimerId> timer_;
   TimerId heartbeat_timer_;
+  MonoTime next_touch_{};
   std::optional<TimerId> flush_timer_;
   std::optional<TimerId> look_timer_;
 };

@@ -52,12 +52,29 @@ void AgentSuccessor::tend(Duration unclaimed, MonoTime now) {
 
 // A process that comes too late finds the lock taken. Other failures are tried again, and are in
 // the log if there is one. If the environment file was removed, the job is over and no agent is
-// started.
-void AgentSuccessor::start() const {
+// started; but if this shim is still there at the second try, only that file is gone.
+void AgentSuccessor::start() {
   const Result<std::string> environment = read_file(environment_file(options_.lock));
-  if (!environment) return;
+  if (!environment) {
+    if (++vain_starts_ == 2) tell(environment.error().message);
+    return;
+  }
+  vain_starts_ = 0;
   [[maybe_unused]] const Status started =
       start_as_orphan(options_.command, parse_environment(*environment), options_.log);
+}
+
+// The shim of the job daemon says it for all.
+void AgentSuccessor::tell(const std::string& why) const {
+  if (options_.patience > Duration::zero()) return;
+  const OwnedFd log(open(options_.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  const std::string line = fmt::format(
+      "antdt-shim: the agent of this job is gone and cannot be started again: {}. The job's "
+      "processes end when nobody has claimed them for their orphan timeout; 'antdt run --resume' "
+      "goes on from the last checkpoint. Something removes files of running jobs: exclude {} from "
+      "it, or set XDG_RUNTIME_DIR to a directory that is not cleaned\n",
+      why, options_.lock.substr(0, options_.lock.rfind('/')));
+  [[maybe_unused]] const auto written = write(log.get(), line.data(), line.size());
 }
 
 void AgentSuccessor::watch(std::optional<pid_t> owner) {

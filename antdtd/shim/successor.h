@@ -64,11 +64,13 @@ class AgentSuccessor {
 
  private:
   void watch(std::optional<pid_t> owner);
-  void start() const;
+  void start();
+  void tell(const std::string& why) const;
   SuccessorOptions options_;
   AgentWatch watch_;
   int agent_fd_ = -1;
   pid_t watched_ = 0;
+  int vain_starts_ = 0;  // without an environment file, one after the other
 };
 
 // The file with an agent's own environment, for its successors. A worker's shim has the worker's

@@ -1,10 +1,12 @@
 #include "core/os/runtime_dir.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 
 #include "core/permutation.h"
 
@@ -42,6 +44,18 @@ Result<std::string> runtime_directory() {
   }
   ANTDT_RETURN_IF_ERROR(ensure_private_directory(path));
   return path;
+}
+
+// Files may come and go meanwhile.
+void keep_from_cleaners(const std::string& directory) {
+  const auto touch = [](const char* path) {
+    utimensat(AT_FDCWD, path, nullptr, AT_SYMLINK_NOFOLLOW);
+  };
+  touch(directory.c_str());
+  std::error_code error;
+  std::filesystem::recursive_directory_iterator it(
+      directory, std::filesystem::directory_options::skip_permission_denied, error);
+  for (; !error && it != std::filesystem::end(it); it.increment(error)) touch(it->path().c_str());
 }
 
 // Paths of sockets must be short, but job ids may be long.

@@ -20,6 +20,11 @@ namespace antdt {
 [[nodiscard]] Status ensure_private_directory(const std::string& path,
                                               const char* else_set = "XDG_RUNTIME_DIR");
 
+// Sets the times of the directory and of all that is in it to now. In /tmp, systemd-tmpfiles and
+// its like remove what nobody has touched for some days, and do not know that the files of a
+// process that runs for a month are read when it fails. Follows no link.
+void keep_from_cleaners(const std::string& directory);
+
 // Path of a socket that a process of a job binds itself: beside the socket of its agent, which
 // removes it when the process has ended in whatever way.
 [[nodiscard]] std::string process_socket(const std::string& agent_socket, const std::string& job,

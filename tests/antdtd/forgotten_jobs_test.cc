@@ -1,5 +1,5 @@
-// What an agent does with jobs of which the one before left only a record. The agent is in this
-// process; its clock advances only when the test says so.
+// What an agent does over hours and days: with jobs of which the one before left only a record, and
+// with its files. The agent is in this process; its clock advances only when the test says so.
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -33,6 +33,7 @@ class ForgottenJobs : public testing::Test {
     AgentOptions options;
     options.host = "here";
     options.device_claims = directory_ / "claims";
+    options.kept_directories = {directory_ / "state"};
     return std::make_unique<Agent>(
         loop_,
         AgentParts{ProcessStore::open(directory_ / "state").value(),
@@ -66,6 +67,23 @@ TEST_F(ForgottenJobs, ARecordWithoutProcessesIsKeptForAnHour) {
   EXPECT_TRUE(is_recorded("old")) << "its daemon may attach again";
   pass(std::chrono::minutes(1));
   EXPECT_FALSE(is_recorded("old"));
+}
+
+// Those in /tmp are removed when nobody has touched them for some days.
+TEST_F(ForgottenJobs, TheFilesOfAnAgentAreTouchedOnceADay) {
+  const auto running = agent();
+  const std::string file = directory_ / "state/environment";
+  ASSERT_TRUE(write_file_atomic(file, ""));
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(24 * 30);
+  for (const Duration passed :
+       {Duration(std::chrono::seconds(1)), Duration(std::chrono::hours(24))}) {
+    std::filesystem::last_write_time(file, long_ago);
+    pass(passed);
+    EXPECT_GT(std::filesystem::last_write_time(file), long_ago + std::chrono::hours(1));
+  }
+  std::filesystem::last_write_time(file, long_ago);
+  pass(std::chrono::hours(1));
+  EXPECT_LT(std::filesystem::last_write_time(file), long_ago + std::chrono::hours(1));
 }
 
 }  // namespace

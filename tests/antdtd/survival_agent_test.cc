@@ -62,9 +62,16 @@ TEST_F(AgentSurvival, AKilledAgentIsStartedAgainAndAdoptsWhatItKept) {
     Peer daemon = attach();
     worker = start(daemon, 0, "sleep 1000");
   }
+  // It looks like what is removed from /tmp.
+  const std::string start_file = path("state/jobs/" + job_ + "/w0.1/start");
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(24 * 30);
+  std::filesystem::last_write_time(start_file, long_ago);
   kill_agent();
   ASSERT_TRUE(await([&] { return another_agent_runs(); }));
   Peer daemon = attach(2);
+  EXPECT_TRUE(await([&] {
+    return std::filesystem::last_write_time(start_file) > long_ago + std::chrono::hours(1);
+  }));
   wire::StartProcess again = request("sleep 1000");
   daemon.send(again, key(0), 1);
   EXPECT_EQ(daemon.await_message<wire::ProcessStarted>().pid, worker) << "the same, not another";

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 
@@ -117,6 +118,23 @@ TEST(AgentWatch, AnAgentThatLivesAndClaimsNothingIsEnded) {
 }
 
 // ------------------------------------------------------------------- lingering
+
+TEST(AgentSuccessor, ALostEnvironmentIsToldOnceByTheShimThatWouldStartTheAgentFirst) {
+  const TempDir dir;
+  const MonoTime now = MonoTime{} + std::chrono::hours(1);
+  for (const Duration patience : {Duration(seconds(3)), Duration::zero()}) {
+    AgentSuccessor shim({{"/no/such/agent"}, dir / "lock", dir / "agent.log", patience, {}});
+    for (int n = 0; n < 10; ++n) {
+      shim.tend(Duration::zero(), now + n * seconds(10));
+      const std::string told = read_file(dir / "agent.log").value_or("");
+      const std::size_t first =
+          told.find("cannot be started again: reading " + (dir / "environment"));
+      const bool is_due = patience == Duration::zero() && n > 0;
+      EXPECT_EQ(first != std::string::npos, is_due) << n;
+      EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), is_due ? 1 : 0) << n;
+    }
+  }
+}
 
 class Lingering : public ::testing::Test {
  protected:

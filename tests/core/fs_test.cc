@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 
 #include "core/os/directory.h"
@@ -211,6 +212,34 @@ TEST(PrivateDirectoryTest, SomebodyElsesIsRefused) {
   EXPECT_THAT(status.error().message, HasSubstr("belongs to user 12345"));
   EXPECT_THAT(status.error().message, HasSubstr("set XDG_RUNTIME_DIR to"));
   EXPECT_THAT(ensure_private_directory(path, "HOME").error().message, HasSubstr("set HOME to"));
+}
+
+TEST(RuntimeDirectoryTest, WhatIsKeptFromCleanersLooksUsedAndWhatLinksLeadToDoesNot) {
+  const TempDir directory;
+  ASSERT_TRUE(make_directories(directory / "ours/jobs/x"));
+  ASSERT_TRUE(write_file_atomic(directory / "ours/jobs/x/start", ""));
+  ASSERT_TRUE(write_file_atomic(directory / "another's", ""));
+  ASSERT_EQ(symlink((directory / "another's").c_str(), (directory / "ours/link").c_str()), 0);
+  const auto set_old = [&](const std::string& name) {
+    const timespec day{86400, 0};
+    const std::array<timespec, 2> both{day, day};
+    EXPECT_EQ(utimensat(AT_FDCWD, (directory / name).c_str(), both.data(), AT_SYMLINK_NOFOLLOW), 0);
+  };
+  const auto is_old = [&](const std::string& name) {
+    struct stat info {};
+    EXPECT_EQ(lstat((directory / name).c_str(), &info), 0) << name;
+    return info.st_mtime == 86400 || info.st_atime == 86400;
+  };
+  for (const char* name :
+       {"ours/jobs/x/start", "ours/jobs/x", "ours/jobs", "ours/link", "ours", "another's"}) {
+    set_old(name);
+  }
+  keep_from_cleaners(directory / "ours");
+  for (const char* name : {"ours/jobs/x/start", "ours/jobs/x", "ours/jobs", "ours/link", "ours"}) {
+    EXPECT_FALSE(is_old(name)) << name;
+  }
+  EXPECT_TRUE(is_old("another's"));
+  keep_from_cleaners(directory / "not there");
 }
 
 }  // namespace

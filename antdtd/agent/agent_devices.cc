@@ -86,7 +86,14 @@ void Agent::tell_devices() {
   for (const wire::HostDevice& device : now.devices) {
     const auto before =
         std::ranges::find(told_devices_.devices, device.uuid, &wire::HostDevice::uuid);
-    const std::string was = before == told_devices_.devices.end() ? "" : before->problem;
+    const bool is_new = before == told_devices_.devices.end();
+    if (device.elsewhere && (is_new || !before->elsewhere)) {
+      log_info(
+          "{} ({}) is leased by another agent of this machine, or another process locks its claim "
+          "file: as root, 'fuser -v {}' names the processes",
+          short_name(device), device.uuid, claims_.path_of(device.uuid));
+    }
+    const std::string was = is_new ? "" : before->problem;
     if (device.problem == was) continue;
     log_warn("{} ({}) {}", short_name(device), device.uuid,
              device.problem.empty() ? "is healthy again" : "is not leased: " + device.problem);

@@ -271,6 +271,7 @@ std::string DeviceLeases::shortage(const LeaseWanted& e) const {
                         gpus(std::uint64_t{e.each} * e.size), e.size);
   }
   std::size_t taken = 0;
+  std::size_t elsewhere = 0;
   std::size_t instances = 0;
   std::string others;
   for (const wire::HostDevice& device : devices_) {
@@ -278,6 +279,7 @@ std::string DeviceLeases::shortage(const LeaseWanted& e) const {
     if (!device.problem.empty()) {
       others += fmt::format("; {} is not healthy: {}", short_name(device), device.problem);
     } else if (device.elsewhere) {
+      ++elsewhere;
       others += fmt::format("; {} is leased by another agent of this machine", short_name(device));
     } else if (!may_take(device, e.shared)) {
       ++taken;
@@ -288,6 +290,9 @@ std::string DeviceLeases::shortage(const LeaseWanted& e) const {
   if (instances > 0 && e.each > 1) {
     text += fmt::format("; {} of them are MIG instances, of which a process can use only one",
                         instances);
+  }
+  if (elsewhere > 0) {
+    others += "; the log of this agent says how to find the process that claims a GPU elsewhere";
   }
   return text + others;
 }

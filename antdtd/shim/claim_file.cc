@@ -42,7 +42,9 @@ Status lock(const OwnedFd& fd, short type, const std::string& path) {
   struct flock wanted = whole_file(type);
   if (::fcntl(fd.get(), F_OFD_SETLK, &wanted) == 0) return {};
   if (errno == EAGAIN || errno == EACCES) {
-    return fail(ErrorKind::kRefused, "another process holds the lock of {}", path);
+    return fail(ErrorKind::kRefused,
+                "another process holds the lock of {}; as root, 'fuser -v {}' names it", path,
+                path);
   }
   return fail_errno(ErrorKind::kIo, errno, "locking " + path);
 }

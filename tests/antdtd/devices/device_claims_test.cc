@@ -1,6 +1,7 @@
 // Agents of one machine tell one another which devices they lease.
 #include "antdtd/devices/device_claims.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,6 +35,23 @@ TEST_F(ClaimsOfDevices, ADeviceIsOfOneAgent) {
   one_.keep_only({});
   EXPECT_FALSE(other_.is_taken_elsewhere("GPU-a"));
   EXPECT_TRUE(other_.take("GPU-a"));
+}
+
+// Whoever may open the file can lock it, so the message says how to find out who did.
+TEST_F(ClaimsOfDevices, ALockOfAProcessThatIsNoAgentRefusesADeviceAndSaysWhatToLookFor) {
+  ASSERT_TRUE(one_.take("GPU-a"));
+  one_.keep_only({});
+  const std::string path = one_.path_of("GPU-a");
+  const OwnedFd foreign(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct flock lock {};
+  lock.l_type = F_RDLCK;
+  lock.l_whence = SEEK_SET;
+  ASSERT_EQ(fcntl(foreign.get(), F_OFD_SETLK, &lock), 0);
+  EXPECT_TRUE(one_.is_taken_elsewhere("GPU-a"));
+  const Status refused = one_.take("GPU-a");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("'fuser -v " + path + "'"), std::string::npos)
+      << refused.error().message;
 }
 
 TEST_F(ClaimsOfDevices, AClaimLastsAsLongAsAProcessOfTheLease) {
@@ -76,6 +94,15 @@ TEST_F(ClaimsOfDevices, WhatIsNoClaimFileIsNotUsed) {
   const Status nowhere = DeviceClaims(dir_.path() + "/missing").take("GPU-a");
   ASSERT_FALSE(nowhere);
   EXPECT_EQ(nowhere.error().kind, ErrorKind::kIo);
+}
+
+// So an administrator decides who may lock it.
+TEST_F(ClaimsOfDevices, AFileThatIsThereKeepsItsMode) {
+  ASSERT_TRUE(write_file_atomic(one_.path_of("GPU-a"), "", 0660));
+  ASSERT_TRUE(one_.take("GPU-a"));
+  struct stat found {};
+  ASSERT_EQ(stat(one_.path_of("GPU-a").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777U, 0660U);
 }
 
 TEST_F(ClaimsOfDevices, FilesAreForEveryUser) {

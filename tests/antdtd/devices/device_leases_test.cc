@@ -39,7 +39,8 @@ TEST(DeviceLeases, ADeviceOfAnotherAgentIsNotLeasedUntilItIsGivenBack) {
   EXPECT_THAT(host.take(want(worker("a", 0))), ElementsAre("GPU-b"));
   EXPECT_THAT(host.take(share(worker("a", 1))),
               ElementsAre(HasSubstr("of the 2 here 1 is leased; GPU 0 is leased by another agent "
-                                    "of this machine")));
+                                    "of this machine; the log of this agent says how to find the "
+                                    "process")));
   host.see({gpu(0), gpu(1)});
   EXPECT_THAT(host.take(want(worker("a", 1))), ElementsAre("GPU-a"));
 }

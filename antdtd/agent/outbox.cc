@@ -20,7 +20,7 @@ void Outbox::send(transport::Socket& socket, wire::Packet packet) {
 }
 
 void Outbox::send_or_drop(transport::Socket& socket, wire::Packet packet) {
-  [[maybe_unused]] const bool sent = try_send(socket, packet);
+  [[maybe_unused]] const bool sent = try_send(socket, packet, kMaxInFlightOrDropped);
 }
 
 void Outbox::flush(transport::Socket& socket) {
@@ -30,10 +30,10 @@ void Outbox::flush(transport::Socket& socket) {
   }
 }
 
-bool Outbox::try_send(transport::Socket& socket, wire::Packet& packet) {
-  if (peer_.empty()) return false;
+bool Outbox::try_send(transport::Socket& socket, wire::Packet& packet, std::size_t most) {
+  if (peer_.empty() || in_flight_.bytes() >= most) return false;
   packet.peer = peer_;
-  const transport::SendOutcome outcome = socket.send(packet);
+  const transport::SendOutcome outcome = socket.send(packet, in_flight_);
   if (outcome == transport::SendOutcome::kPeerGone) peer_.clear();
   return outcome == transport::SendOutcome::kSent;
 }
@@ -41,7 +41,7 @@ bool Outbox::try_send(transport::Socket& socket, wire::Packet& packet) {
 void Outbox::keep(wire::Packet packet) {
   kept_bytes_ += size_of(packet);
   kept_.push_back(std::move(packet));
-  while (kept_.size() > kMaxMessages || kept_bytes_ > kMaxBytes) {
+  while (kept_.size() > 1 && (kept_.size() > kMaxMessages || kept_bytes_ > kMaxBytes)) {
     kept_bytes_ -= size_of(kept_.front());
     kept_.pop_front();
     ++dropped_;

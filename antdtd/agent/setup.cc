@@ -27,6 +27,9 @@ namespace {
 constexpr const char* kRootStates = "/var/lib/antdt";
 constexpr const char* kRootSockets = "/run/antdtd";
 constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
+// How many messages of a worker may wait for the loop, which may be large. Not fewer than it takes
+// in a turn, because all that a process sent is to be passed on before its end is reported.
+constexpr int kUnreadOfAWorker = UserSockets::kBatch;
 
 std::string environment_or_empty(const char* name) {
   const char* value = std::getenv(name);
@@ -214,7 +217,8 @@ Result<transport::Socket> open_control(EventLoop& loop, transport::Context& cont
 Result<transport::Socket> open_socket_of(transport::Context& context, const std::string& socket_dir,
                                          const UserIdentity& user) {
   ANTDT_TRY(transport::Socket socket,
-            transport::Socket::bind_ipc(context, bound_socket_of(socket_dir, user.uid)));
+            transport::Socket::bind_ipc(context, bound_socket_of(socket_dir, user.uid),
+                                        kUnreadOfAWorker));
   ANTDT_RETURN_IF_ERROR(hand_over_socket(socket_dir, user));
   return socket;
 }
@@ -306,7 +310,8 @@ Result<Opened> open_agent(EventLoop& loop, transport::Context& context, const Ag
   std::unique_ptr<Users> users;
   ANTDT_TRY(transport::Socket control, open_control(loop, context, flags, shim, users));
   const std::string workers_path = flags.socket_dir + "/workers.sock";
-  ANTDT_TRY(transport::Socket workers, transport::Socket::bind_ipc(context, workers_path));
+  ANTDT_TRY(transport::Socket workers,
+            transport::Socket::bind_ipc(context, workers_path, kUnreadOfAWorker));
   ANTDT_TRY(std::vector<std::string> successor, successor_of(flags));
   ANTDT_TRY(std::optional<CgroupRoot> cgroups, cgroups_of(flags));
   std::string listening = control.endpoint();

@@ -16,9 +16,11 @@ WorkerLinks::WorkerLinks(transport::Socket socket, std::string host, const Super
       handlers_(std::move(handlers)) {}
 
 void WorkerLinks::receive(int limit) {
-  for (int n = 0; n < limit; ++n) {
+  std::size_t bytes = 0;
+  for (int n = 0; n < limit && bytes < kMaxBytesOfABatch; ++n) {
     auto packet = socket_.receive();
     if (!packet) return;
+    bytes += packet->body.size();
     handle(std::move(*packet));
   }
 }

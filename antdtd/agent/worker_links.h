@@ -28,8 +28,10 @@ class WorkerLinks {
               Handlers handlers);
 
   [[nodiscard]] transport::Socket& socket() { return socket_; }
-  // Handles what has arrived, at most `limit` messages.
+  // Handles what has arrived, at most `limit` messages, and none after kMaxBytesOfABatch, so that
+  // a worker that sends large ones holds nobody up.
   void receive(int limit);
+  static constexpr std::size_t kMaxBytesOfABatch = 64 * 1024 * 1024;
   // A message from the job's daemon, unread. It is kept while the worker is away.
   void deliver(const ProcessKey& key, wire::Packet packet);
   void forget(const ProcessKey& key);

@@ -17,7 +17,6 @@ namespace antdt::transport {
 
 namespace {
 
-constexpr int kHighWaterMark = 10000;  // number of messages, in each direction, for each peer
 constexpr std::int64_t kMaxMessageBytes = 64LL * 1024 * 1024;
 constexpr int kLingerMs = 1000;  // so that a last reply is still sent
 
@@ -70,6 +69,34 @@ bool send_frame(zmq::socket_t& socket, const std::string& frame, zmq::send_flags
   for (;;) {
     try {
       return socket.send(zmq::buffer(frame), flags | zmq::send_flags::dontwait).has_value();
+    } catch (const zmq::error_t& error) {
+      if (error.num() != EINTR) throw;
+    }
+  }
+}
+
+using Count = std::shared_ptr<std::atomic<std::size_t>>;
+
+struct CountedFrame {
+  std::string bytes;
+  Count count;
+};
+
+// Called by a thread of ZeroMQ once it has no more use for the frame.
+void release_frame(void*, void* frame) {
+  const std::unique_ptr<CountedFrame> ended(static_cast<CountedFrame*>(frame));
+  ended->count->fetch_sub(ended->bytes.size());
+}
+
+bool send_counted(zmq::socket_t& socket, const std::string& bytes, const Count& count,
+                  zmq::send_flags flags) {
+  auto frame = std::make_unique<CountedFrame>(CountedFrame{bytes, count});
+  zmq::message_t message(frame->bytes.data(), frame->bytes.size(), release_frame, frame.get());
+  count->fetch_add(bytes.size());
+  static_cast<void>(frame.release());  // the message's
+  for (;;) {
+    try {
+      return socket.send(message, flags | zmq::send_flags::dontwait).has_value();
     } catch (const zmq::error_t& error) {
       if (error.num() != EINTR) throw;
     }
@@ -172,11 +199,12 @@ Result<Socket> Socket::open(Context& context, bool router) {
   }
 }
 
-Result<Socket> Socket::bind_ipc(Context& context, const std::string& path) {
+Result<Socket> Socket::bind_ipc(Context& context, const std::string& path, int unread) {
   ANTDT_RETURN_IF_ERROR(check_ipc_path(path));
   ANTDT_TRY(FileLock lock, FileLock::acquire(path + ".lock"));
   ANTDT_TRY(Socket socket, open(context, true));
   State& state = *socket.state_;
+  state.socket.set(zmq::sockopt::rcvhwm, unread);
   state.endpoint = "ipc://" + path;
   state.lock.emplace(std::move(lock));
   const mode_t before = umask(0177);
@@ -246,18 +274,28 @@ Result<Socket> Socket::connect_tcp(Context& context, const std::string& host_por
 
 // Only the first frame of a message can fail for lack of room or because the peer is gone: ZeroMQ
 // accepts a message as a whole.
-SendOutcome Socket::send(const wire::Packet& packet) {
+SendOutcome Socket::send_frames(const wire::Packet& packet, const InFlight::Count& count) {
   zmq::socket_t& socket = state_->socket;
+  const auto send_one = [&](const std::string& frame, zmq::send_flags flags) {
+    return count == nullptr ? send_frame(socket, frame, flags)
+                            : send_counted(socket, frame, count, flags);
+  };
   try {
     const bool sent =
         (!state_->router || send_frame(socket, packet.peer, zmq::send_flags::sndmore)) &&
-        send_frame(socket, packet.envelope, zmq::send_flags::sndmore) &&
-        send_frame(socket, packet.body, zmq::send_flags::none);
+        send_one(packet.envelope, zmq::send_flags::sndmore) &&
+        send_one(packet.body, zmq::send_flags::none);
     return sent ? SendOutcome::kSent : SendOutcome::kFull;
   } catch (const zmq::error_t& error) {
     ANTDT_CHECK(error.num() == EHOSTUNREACH, "sending: {}", error.what());
     return SendOutcome::kPeerGone;
   }
+}
+
+SendOutcome Socket::send(const wire::Packet& packet) { return send_frames(packet, nullptr); }
+
+SendOutcome Socket::send(const wire::Packet& packet, InFlight& in_flight) {
+  return send_frames(packet, in_flight.bytes_);
 }
 
 bool Socket::State::next_frame(std::string& frame) {

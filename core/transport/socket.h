@@ -9,6 +9,8 @@
 // Everything is non-blocking. zmq headers are only included in this folder.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,11 +63,29 @@ enum class SendOutcome {
   kPeerGone,  // no such peer (any more)
 };
 
+// The bytes of messages that were passed to ZeroMQ and that it still has, because it has not
+// written them to a connection. It bounds only their number, so a sender that wants to bound the
+// memory that a slow peer takes counts them by this.
+class InFlight {
+ public:
+  [[nodiscard]] std::size_t bytes() const { return *bytes_; }
+
+ private:
+  friend class Socket;
+  using Count = std::shared_ptr<std::atomic<std::size_t>>;  // shared with ZeroMQ's threads
+  Count bytes_ = std::make_shared<std::atomic<std::size_t>>(0);
+};
+
+// How many messages a socket keeps for each peer, in each direction.
+inline constexpr int kHighWaterMark = 10000;
+
 class Socket {
  public:
   // A socket that answers many peers. For tcp, `server_keys` are this side's keys, and the context
-  // must authenticate; otherwise binding is refused.
-  [[nodiscard]] static Result<Socket> bind_ipc(Context& context, const std::string& path);
+  // must authenticate; otherwise binding is refused. `unread`: how many messages of each peer may
+  // wait for receive(); a peer that sends more waits.
+  [[nodiscard]] static Result<Socket> bind_ipc(Context& context, const std::string& path,
+                                               int unread = kHighWaterMark);
   [[nodiscard]] static Result<Socket> bind_tcp(Context& context, const std::string& host_port,
                                                const KeyPair& server_keys);
   // A socket to one peer. Connecting does not fail if the peer is not there; the socket waits and
@@ -79,6 +99,8 @@ class Socket {
   ~Socket();
 
   [[nodiscard]] SendOutcome send(const wire::Packet& packet);
+  // The same; the packet counts in `in_flight` until ZeroMQ has written it.
+  [[nodiscard]] SendOutcome send(const wire::Packet& packet, InFlight& in_flight);
   // The next packet; empty if there is none. Messages that do not have two frames are dropped here.
   [[nodiscard]] std::optional<wire::Packet> receive();
   // Blocks until something can be received or `timeout` is over; for programs without a loop.
@@ -96,6 +118,7 @@ class Socket {
   struct State;
   explicit Socket(std::unique_ptr<State> state);
   [[nodiscard]] static Result<Socket> open(Context& context, bool router);
+  [[nodiscard]] SendOutcome send_frames(const wire::Packet& packet, const InFlight::Count& count);
   std::unique_ptr<State> state_;
 };
 

@@ -8,8 +8,10 @@
 
 #include "antdtd/agent/agent.h"
 #include "antdtd/agent/job_links.h"
+#include "antdtd/agent/outbox.h"
 #include "antdtd/agent/worker_gate.h"
 #include "core/os/fs.h"
+#include "core/transport/ipc_dealer.h"
 #include "core/wire/packet.h"
 
 namespace antdt::antdtd {
@@ -194,6 +196,72 @@ TEST_F(RefusedAttach, IsRefusedAgainUntilItCanBeStoredAndTheFormerDaemonGoesOn) 
   say(later, wire::Attach{Incarnation{2}});
   hear<wire::AgentWelcome>(later);
   EXPECT_EQ(stored(), Incarnation{2});
+}
+
+// ------------------------------------------------------------------ a peer that reads slowly
+
+// A dealer reads only when it is asked to.
+class SlowPeer : public testing::Test {
+ protected:
+  SlowPeer() {
+    wire::Envelope envelope;
+    envelope.job = "j";
+    EXPECT_EQ(peer_.send(wire::make_packet(envelope, wire::Hello{})),
+              transport::SendOutcome::kSent);
+    const auto said_hello = [this]() -> std::optional<wire::Packet> {
+      for (int tries = 0; tries < 3000; ++tries) {
+        EXPECT_FALSE(peer_.wait_readable(std::chrono::milliseconds(10)));
+        if (auto packet = agent_.receive()) return packet;
+      }
+      return std::nullopt;
+    }();
+    EXPECT_TRUE(said_hello);
+    if (said_hello) outbox_.set_peer(agent_, said_hello->peer);
+  }
+  static wire::Packet numbered(std::uint64_t number, std::size_t bytes) {
+    wire::Envelope envelope;
+    envelope.seq = number;
+    return {"", "", wire::encode(envelope), std::string(bytes, 'x')};
+  }
+  // The number of the next message.
+  std::uint64_t read() {
+    if (!peer_.wait_readable(std::chrono::seconds(30))) return 0;
+    const auto packet = peer_.receive();
+    return packet ? wire::open_envelope(*packet)->seq : 0;
+  }
+
+  TempDir directory_;
+  transport::Context context_;
+  transport::Socket agent_ = transport::Socket::bind_ipc(context_, directory_ / "s").value();
+  transport::IpcDealer peer_ = transport::IpcDealer::connect(directory_ / "s").value();
+  Outbox outbox_;
+};
+
+TEST_F(SlowPeer, IsKeptABoundedNumberOfBytesAndGetsTheNewestOnceItReads) {
+  constexpr std::uint64_t kSent = 200;
+  for (std::uint64_t n = 1; n <= kSent; ++n) outbox_.send(agent_, numbered(n, 1024 * 1024));
+  // 16 MiB wait for the connection, 16 are kept, and the connection itself takes little.
+  EXPECT_GE(outbox_.dropped(), kSent - 40);
+  outbox_.send_or_drop(agent_, numbered(kSent + 1, 10));
+  std::vector<std::uint64_t> numbers;
+  for (const MonoTime stop = SteadyClock().now() + std::chrono::seconds(30);
+       SteadyClock().now() < stop && (numbers.empty() || numbers.back() != kSent);) {
+    numbers.push_back(read());
+    outbox_.flush(agent_);
+  }
+  EXPECT_EQ(numbers.front(), 1U);
+  EXPECT_THAT(numbers, testing::Contains(kSent + 1))
+      << "small messages of the agent keep some room";
+  EXPECT_EQ(numbers.size(), kSent - outbox_.dropped() + 1);
+}
+
+TEST_F(SlowPeer, IsKeptOneMessageHoweverLarge) {
+  Outbox away;
+  away.send(agent_, numbered(1, 1));
+  away.send(agent_, numbered(2, Outbox::kMaxBytes + 1));
+  EXPECT_EQ(away.dropped(), 1U);
+  away.set_peer(agent_, outbox_.peer());
+  EXPECT_EQ(read(), 2U);
 }
 
 // ---------------------------------------------------------------------- processes

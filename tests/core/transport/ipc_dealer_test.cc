@@ -168,6 +168,53 @@ TEST_F(IpcDealerTest, AQueueThatIsFullIsTold) {
   EXPECT_GE(sent, 1000);
 }
 
+// A dealer reads only when it is asked to, as a peer does that is slow.
+TEST_F(IpcDealerTest, WhatASlowPeerHasNotReadIsInFlightUntilItDoes) {
+  Socket server = router();
+  IpcDealer client = dealer();
+  ASSERT_EQ(client.send(numbered(1)), SendOutcome::kSent);
+  const std::string peer = await(server, client).peer;
+  InFlight in_flight;
+  constexpr std::size_t kBody = 1024 * 1024;
+  std::uint64_t sent = 0;
+  while (in_flight.bytes() < 16 * kBody && sent < 100) {
+    wire::Packet packet = numbered(++sent, kBody);
+    packet.peer = peer;
+    ASSERT_EQ(server.send(packet, in_flight), SendOutcome::kSent);
+  }
+  EXPECT_GE(in_flight.bytes(), 16 * kBody);
+  for (std::uint64_t seq = 1; seq <= sent; ++seq) {
+    const wire::Packet packet = await(client);
+    EXPECT_EQ(number_of(packet), seq);
+    EXPECT_EQ(packet.body.size(), kBody);
+  }
+  const MonoTime deadline = std::chrono::steady_clock::now() + kLong;
+  while (in_flight.bytes() > 0 && std::chrono::steady_clock::now() < deadline) {
+    EXPECT_FALSE(client.wait_readable(1ms));
+  }
+  EXPECT_EQ(in_flight.bytes(), 0U);
+}
+
+TEST_F(IpcDealerTest, WhatIsNotSentIsNotInFlight) {
+  Socket server = router();
+  InFlight in_flight;
+  wire::Packet packet = numbered(1);
+  packet.peer = "nobody";
+  EXPECT_EQ(server.send(packet, in_flight), SendOutcome::kPeerGone);
+  EXPECT_EQ(in_flight.bytes(), 0U);
+}
+
+TEST_F(IpcDealerTest, AServerThatTakesFewMessagesUnreadLosesNone) {
+  Socket server = Socket::bind_ipc(context_, path_, /*unread=*/4).value();
+  IpcDealer client = dealer();
+  for (std::uint64_t seq = 1; seq <= 100; ++seq) {
+    ASSERT_EQ(client.send(numbered(seq, 100'000)), SendOutcome::kSent);
+  }
+  for (std::uint64_t seq = 1; seq <= 100; ++seq) {
+    EXPECT_EQ(number_of(await(server, client)), seq);
+  }
+}
+
 TEST_F(IpcDealerTest, APathThatIsTooLongIsAnErrorThatSaysSo) {
   const auto client = IpcDealer::connect(directory_ / std::string(120, 'x'));
   ASSERT_FALSE(client);

@@ -73,9 +73,12 @@ Result<CollectiveFactory> collectives(const Worker& worker, const ComputeDevice&
                 "(roles.worker.resources) and an AntDT that was built for CUDA");
   }
   const auto backend = nccl::load_backend({.device = static_cast<int>(*device.cuda)});
-  return [host, backend, encrypt = worker.config.encrypt](std::uint32_t rank, std::uint32_t size) {
-    return nccl::prepare_nccl(rank, size, host,
-                              {.backend = backend, .required = true, .encrypt = encrypt});
+  const auto patience = nccl::communicator::patience_in(worker.config.hang_after);
+  return [host, backend, patience, encrypt = worker.config.encrypt](std::uint32_t rank,
+                                                                    std::uint32_t size) {
+    return nccl::prepare_nccl(
+        rank, size, host,
+        {.backend = backend, .required = true, .encrypt = encrypt, .patience = patience});
   };
 }
 

@@ -18,6 +18,13 @@ constexpr Duration kIdlePause = std::chrono::milliseconds(100);
 
 }  // namespace
 
+Patience patience_in(Duration hang_after) {
+  Patience patience;
+  patience.forming = std::min(patience.forming, hang_after / 2);
+  patience.aborting = std::max(patience.aborting, hang_after / 2);
+  return patience;
+}
+
 void CommunicatorMachine::step(const Input& input, MonoTime now, Effects& out) {
   std::visit([&](const auto& event) { on(event, now, out); }, input);
   check_invariants();
@@ -30,7 +37,7 @@ MonoTime CommunicatorMachine::next() const {
 
 MonoTime CommunicatorMachine::deadline() const {
   if (ended() || state_ == State::kNew) return MonoTime::max();
-  if (end_) return end_wanted_ + patience_.aborting;
+  if (end_) return give_up_;
   return state_ == State::kReady ? MonoTime::max() : began_ + patience();
 }
 
@@ -38,19 +45,19 @@ MonoTime CommunicatorMachine::deadline() const {
 
 // from: new, to: forming.
 void CommunicatorMachine::on(const FormWanted&, MonoTime now, Effects& out) {
-  if (!takes(State::kNew, out)) return;
+  if (!takes(State::kNew, now, out)) return;
   begin(State::kForming, "forming the communicator", Form{}, now, out);
 }
 
 // from: ready, to: enqueuing.
 void CommunicatorMachine::on(const EnqueueWanted& input, MonoTime now, Effects& out) {
-  if (!takes(State::kReady, out)) return;
+  if (!takes(State::kReady, now, out)) return;
   begin(State::kEnqueuing, input.what, Enqueue{}, now, out);
 }
 
 // from: ready, to: finishing; or nothing was enqueued, and all of it is done.
 void CommunicatorMachine::on(const FinishWanted&, MonoTime now, Effects& out) {
-  if (!takes(State::kReady, out)) return;
+  if (!takes(State::kReady, now, out)) return;
   if (!has_work_) return answer({}, out);
   begin(State::kFinishing, "waiting for the device", MarkWork{}, now, out);
 }
@@ -67,9 +74,9 @@ void CommunicatorMachine::on(const CloseWanted&, MonoTime now, Effects& out) {
   }
   if (end_) {  // it is being aborted already
     caller_waits_ = true;
-    return;
+    return wait_late(now);
   }
-  if (!takes(State::kReady, out)) return;
+  if (!takes(State::kReady, now, out)) return;
   begin(State::kClosing, "closing the communicator", Finalize{}, now, out);
 }
 
@@ -167,19 +174,23 @@ void CommunicatorMachine::on(const Aborted& input, MonoTime, Effects& out) {
 void CommunicatorMachine::on(const TimePassed&, MonoTime now, Effects& out) {
   if (ended() || state_ == State::kNew) return;
   if (end_) {
-    if (now >= end_wanted_ + patience_.aborting) {
+    if (now >= give_up_) {
       end_ = Error{ErrorKind::kInternal,
                    fmt::format("{}; NCCL did not end {} within {:.0f} s after that, so memory of "
                                "the device may still be written: this worker has to be started "
                                "again",
-                               end_->message, what_, to_seconds(patience_.aborting))};
+                               end_->message, what_, to_seconds(now - end_wanted_))};
       return over(State::kStuck, out);
     }
   } else if (state_ != State::kReady && now >= began_ + patience()) {
     return end_for({ErrorKind::kIo,
                     fmt::format("{} took longer than {:.0f} s: a member may hang, or the network "
-                                "between members does not let NCCL's connections through",
-                                what_, to_seconds(patience()))},
+                                "between members does not let NCCL's connections through{}",
+                                what_, to_seconds(patience()),
+                                state_ == State::kForming
+                                    ? " (half of failure.hang_after, and at most 2 minutes, is "
+                                      "what it may take)"
+                                    : "")},
                    now, out);
   }
   if (in_call_ || now < next_poll_) return;
@@ -189,7 +200,7 @@ void CommunicatorMachine::on(const TimePassed&, MonoTime now, Effects& out) {
 
 // ------------------------------------------------------------------- transitions
 
-bool CommunicatorMachine::takes(State needed, Effects& out) {
+bool CommunicatorMachine::takes(State needed, MonoTime now, Effects& out) {
   ANTDT_CHECK(!caller_waits_, "two callers wait for one communicator, in state {}",
               static_cast<int>(state_));
   caller_waits_ = true;
@@ -197,7 +208,10 @@ bool CommunicatorMachine::takes(State needed, Effects& out) {
     answer(tl::unexpected(*end_), out);
     return false;
   }
-  if (end_) return false;  // it is answered when it has ended
+  if (end_) {  // it is answered when it has ended
+    wait_late(now);
+    return false;
+  }
   if (state_ == needed) return true;
   answer(fail(ErrorKind::kInternal, "the communicator of NCCL is not {}",
               needed == State::kNew ? "new" : "formed, or was closed"),
@@ -237,7 +251,12 @@ void CommunicatorMachine::poll_again(MonoTime now) {
 void CommunicatorMachine::end_for(Error why, MonoTime now, Effects& out) {
   end_ = std::move(why);
   end_wanted_ = now;
+  give_up_ = now + patience_.aborting;
   if (!in_call_) abort_now(out);
+}
+
+void CommunicatorMachine::wait_late(MonoTime now) {
+  give_up_ = std::max(give_up_, now + patience_.late_caller);
 }
 
 // from: any that has not ended, to: aborting.

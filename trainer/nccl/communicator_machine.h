@@ -109,7 +109,14 @@ struct Patience {
   Duration closing = std::chrono::seconds(5);
   // From the moment at which the end was wanted until the caller is answered in any case.
   Duration aborting = std::chrono::seconds(10);
+  // Of a caller who comes only after that moment, at least: what it waited for before may be what
+  // held the abort up.
+  Duration late_caller = std::chrono::seconds(5);
 };
+// For a job in which a member without progress for `hang_after` is ended. Forming that hangs is
+// given up long before, so that the members join again with the problem, and none is ended. An
+// abort waits for what the device computes already, which may take as long as a step.
+[[nodiscard]] Patience patience_in(Duration hang_after);
 
 class CommunicatorMachine {
  public:
@@ -150,8 +157,9 @@ class CommunicatorMachine {
   void on(const Aborted& input, MonoTime now, Effects& out);
   void on(const TimePassed& input, MonoTime now, Effects& out);
 
-  // Whether the communicator takes a request; if not, the caller is answered.
-  [[nodiscard]] bool takes(State needed, Effects& out);
+  // Whether the communicator takes a request; if not, the caller is answered, at once or when the
+  // communicator has ended.
+  [[nodiscard]] bool takes(State needed, MonoTime now, Effects& out);
   // Begins a state with a call, which waits for a poll that runs just now.
   void begin(State state, std::string what, Effect first, MonoTime now, Effects& out);
   void call(Effect effect, Effects& out);
@@ -160,6 +168,8 @@ class CommunicatorMachine {
   // The end was wanted; what answers the caller, and everyone after it, is `why`.
   void end_for(Error why, MonoTime now, Effects& out);
   void abort_now(Effects& out);
+  // A caller came after the end was wanted, and is answered when the communicator has ended.
+  void wait_late(MonoTime now);
   void over(State state, Effects& out);
   void answer(Status status, Effects& out);
   [[nodiscard]] Duration patience() const;
@@ -177,6 +187,7 @@ class CommunicatorMachine {
   Duration pause_{};          // until the poll after that
   std::optional<Error> end_;  // why it ends
   MonoTime end_wanted_{};
+  MonoTime give_up_{};  // when it is stuck, once the end was wanted
 };
 
 }  // namespace antdt::nccl::communicator

@@ -222,13 +222,36 @@ TEST(NcclAbort, FormingThatTakesTooLongIsGivenUp) {
   group.expect_all_well();
 }
 
+// In half of the time in which the job daemon would end all members that are not ready. They can
+// join again then, and form a group without the one that hangs.
+TEST(NcclAbort, MembersWithOneThatHangsInFormingAreReleasedAndFormAGroupAgain) {
+  MemberSetup well, hangs{"device=own init_hangs"};
+  well.patience = hangs.patience = communicator::patience_in(seconds(2));
+  Group group({well, well, hangs}, [](Member& member) -> std::string {
+    auto formed = member.form();
+    if (formed) return "the group was formed";
+    if (formed.error().kind != ErrorKind::kIo) return formed.error().message;
+    if (member.rank == 2) return "";
+    member.setup.patience = {};
+    member.size = 2;
+    member.cells.pop_back();
+    member.cell.ready = false;
+    member.cell.note = -1;
+    await([&] { return member.cells[0]->note < 0 && member.cells[1]->note < 0; });
+    auto again = member.form();
+    if (!again) return again.error().message;
+    return message_of(sum_once(member, **again));
+  });
+  group.expect_all_well();
+}
+
 // ncclCommAbort itself, a call, or the device hangs: the caller is released nevertheless, and the
 // process forms no other group.
 TEST(NcclAbort, WhatDoesNotEndIsGivenUpAndSaysThatTheWorkerMustBeStartedAgain) {
   for (const std::string how : {"abort_hangs", "call_hangs", "kernel_hangs hang_op=1"}) {
     const std::string hanging = a_file("hanging");
     MemberSetup hangs{"device=own " + how + " hangs_mark=" + hanging};
-    hangs.patience.aborting = milliseconds(300);
+    hangs.patience.aborting = hangs.patience.late_caller = milliseconds(300);
     Group group({hangs, {"device=own hang_op=1"}}, [&](Member& member) -> std::string {
       // Not freed: the device may still write to it.
       auto& memory = *new OnDevice(*(*member.backend)->cuda, 400);

@@ -1,6 +1,6 @@
 // Transcripts of the machine of a communicator.
 //
-//   communicator [forming=TIME] [operation=TIME] [closing=TIME] [aborting=TIME]
+//   communicator [forming=TIME] [operation=TIME] [closing=TIME] [aborting=TIME] [late=TIME]
 //   form|enqueue|finish|close|abort      what is wanted
 //   returned NAME                        how a call ended: ok, in-progress, cuda, system, internal,
 //   polled NAME                          argument, remote; the state that was polled
@@ -101,6 +101,7 @@ std::unique_ptr<transcript::Machine> make(const Line& first) {
   patience.operation = first.duration("operation", patience.operation);
   patience.closing = first.duration("closing", patience.closing);
   patience.aborting = first.duration("aborting", patience.aborting);
+  patience.late_caller = first.duration("late", patience.late_caller);
   return std::make_unique<Playing>(patience);
 }
 
@@ -113,6 +114,21 @@ TEST_P(CommunicatorTranscript, IsAsWritten) {
 INSTANTIATE_TEST_SUITE_P(All, CommunicatorTranscript,
                          ::testing::ValuesIn(transcript::scripts_in(ANTDT_TRANSCRIPTS)),
                          [](const auto& script) { return script.param; });
+
+// The job daemon waits for `hang_after` before it ends a member that is not ready.
+TEST(CommunicatorMachine, FormingIsGivenUpBeforeTheJobDaemonEndsMembers) {
+  using std::chrono::seconds;
+  EXPECT_EQ(patience_in(seconds(120)).forming, seconds(60));
+  EXPECT_EQ(patience_in(seconds(8)).forming, seconds(4));
+  EXPECT_EQ(patience_in(seconds(86'400)).forming, seconds(120));
+}
+
+TEST(CommunicatorMachine, AnAbortWaitsForWhatTheDeviceMayStillCompute) {
+  using std::chrono::seconds;
+  EXPECT_EQ(patience_in(seconds(120)).aborting, seconds(60));
+  EXPECT_EQ(patience_in(seconds(3600)).aborting, seconds(1800));
+  EXPECT_EQ(patience_in(seconds(1)).aborting, seconds(10));
+}
 
 // At most one call is under way, whatever comes in whatever order.
 TEST(CommunicatorMachine, WantsOneCallAtATimeAndAlwaysEndsAfterAnAbort) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "core/accelerator/versions.h"
 
@@ -36,18 +37,81 @@ std::string get(const std::array<char, N>& field) {
   return {field.data(), ::strnlen(field.data(), N)};
 }
 
-using HostsBy = std::map<int, std::set<std::string>>;
+// Whom `is_at_fault` finds.
+template <class F>
+Obstacle found(std::string why, const std::vector<MemberSays>& members, F is_at_fault) {
+  Obstacle obstacle{std::move(why)};
+  for (const MemberSays& member : members) obstacle.at_fault.push_back(is_at_fault(member));
+  return obstacle;
+}
 
-std::string different_versions(const HostsBy& hosts) {
-  std::vector<std::string> parts;
-  for (const auto& [version, names] : hosts) {
-    parts.push_back(
-        fmt::format("{} on {}", accelerator::version_text(version), fmt::join(names, ", ")));
+// Who has another value than most members.
+template <class T>
+Obstacle differing(std::string why, const std::vector<MemberSays>& members, T MemberSays::*value) {
+  const auto others_with_it = [&](const MemberSays& member) {
+    return std::ranges::count(members, member.*value, value);
+  };
+  // The first of those with as many.
+  const T most = (*std::ranges::max_element(members, {}, others_with_it)).*value;
+  return found(std::move(why), members,
+               [&](const MemberSays& member) { return member.*value != most; });
+}
+
+Obstacle troubles_of(const std::vector<MemberSays>& members) {
+  std::map<std::string, std::set<std::string>> hosts_by;
+  for (const MemberSays& member : members) {
+    if (!member.trouble.empty()) hosts_by[member.trouble].insert(member.host);
   }
-  return fmt::format(
-      "the hosts have different releases of NCCL, which cannot work together: {}. Install the same "
-      "release on all",
-      fmt::join(parts, "; "));
+  if (hosts_by.empty()) return {};
+  std::vector<std::string> parts;
+  for (const auto& [trouble, hosts] : hosts_by) {
+    parts.push_back(fmt::format("{}: {}", fmt::join(hosts, ", "), trouble));
+  }
+  return found(fmt::format("{}", fmt::join(parts, "; ")), members,
+               [](const MemberSays& member) { return !member.trouble.empty(); });
+}
+
+Obstacle versions_differ(const std::vector<MemberSays>& members) {
+  std::map<int, std::set<std::string>> hosts_by;
+  for (const MemberSays& member : members) hosts_by[member.version].insert(member.host);
+  if (hosts_by.size() < 2) return {};
+  std::vector<std::string> parts;
+  for (const auto& [version, hosts] : hosts_by) {
+    parts.push_back(
+        fmt::format("{} on {}", accelerator::version_text(version), fmt::join(hosts, ", ")));
+  }
+  return differing(
+      fmt::format("the hosts have different releases of NCCL, which cannot work together: {}. "
+                  "Install the same release on all",
+                  fmt::join(parts, "; ")),
+      members, &MemberSays::version);
+}
+
+Obstacle crosses_hosts(const std::vector<MemberSays>& members) {
+  const auto elsewhere = [&](const MemberSays& m) { return m.machine != members[0].machine; };
+  if (std::ranges::none_of(members, elsewhere)) return {};
+  return differing(
+      "NCCL neither encrypts nor authenticates its connections, and cluster.encrypt is true. "
+      "Take trainer.collective = \"tcp\", or set cluster.encrypt = false in a network that "
+      "nobody else can read or write",
+      members, &MemberSays::machine);
+}
+
+Obstacle share_a_device(const std::vector<MemberSays>& members) {
+  std::set<std::pair<std::string, std::string>> devices;
+  const MemberSays* second = nullptr;
+  const auto comes_second = [&](const MemberSays& member) {
+    if (devices.emplace(member.machine, member.device).second) return false;
+    if (second == nullptr) second = &member;
+    return true;
+  };
+  Obstacle obstacle = found("", members, comes_second);
+  if (second == nullptr) return {};
+  obstacle.why = fmt::format(
+      "two members on {} use the device {}, and NCCL hangs if they do. Give each worker a device "
+      "of its own (roles.worker.resources.devices in job.toml)",
+      second->host, second->device);
+  return obstacle;
 }
 
 }  // namespace
@@ -83,38 +147,12 @@ Result<std::vector<MemberSays>> decode(std::span<const std::byte> bytes) {
   return members;
 }
 
-std::string obstacle(const std::vector<MemberSays>& members, bool encrypt) {
-  std::map<std::string, std::set<std::string>> troubles;  // hosts by trouble
-  HostsBy versions;
-  std::set<std::string> machines;
-  std::set<std::pair<std::string, std::string>> devices;
-  for (const MemberSays& member : members) {
-    if (!member.trouble.empty()) troubles[member.trouble].insert(member.host);
-    versions[member.version].insert(member.host);
-    machines.insert(member.machine);
-  }
-  if (!troubles.empty()) {
-    std::vector<std::string> parts;
-    for (const auto& [trouble, hosts] : troubles) {
-      parts.push_back(fmt::format("{}: {}", fmt::join(hosts, ", "), trouble));
-    }
-    return fmt::format("{}", fmt::join(parts, "; "));
-  }
-  if (versions.size() > 1) return different_versions(versions);
-  if (encrypt && machines.size() > 1) {
-    return "NCCL neither encrypts nor authenticates its connections, and cluster.encrypt is true. "
-           "Take trainer.collective = \"tcp\", or set cluster.encrypt = false in a network that "
-           "nobody else can read or write";
-  }
-  for (const MemberSays& member : members) {
-    if (!devices.emplace(member.machine, member.device).second) {
-      return fmt::format(
-          "two members on {} use the device {}, and NCCL hangs if they do. Give each worker a "
-          "device of its own (roles.worker.resources.devices in job.toml)",
-          member.host, member.device);
-    }
-  }
-  return "";
+Obstacle obstacle(const std::vector<MemberSays>& members, bool encrypt) {
+  Obstacle first = troubles_of(members);
+  if (first.why.empty()) first = versions_differ(members);
+  if (first.why.empty() && encrypt) first = crosses_hosts(members);
+  if (first.why.empty()) first = share_a_device(members);
+  return first;
 }
 
 }  // namespace antdt::nccl

@@ -31,8 +31,14 @@ using SaysBytes = std::array<std::byte, kSaysBytes>;
 // kCorrupt if a member speaks another version of this; `bytes` are kSaysBytes of each member.
 [[nodiscard]] Result<std::vector<MemberSays>> decode(std::span<const std::byte> bytes);
 
-// Why the group cannot use NCCL, naming hosts and what to do; "": it can. `encrypt`: the job wants
-// its tensors encrypted between hosts, which NCCL does not do.
-[[nodiscard]] std::string obstacle(const std::vector<MemberSays>& members, bool encrypt);
+// Why a group cannot use NCCL.
+struct Obstacle {
+  std::string why = {};             // naming hosts and what to do; "": it can
+  std::vector<bool> at_fault = {};  // by rank: whether the others could without it
+};
+// At fault is who has trouble of its own, or else who differs from most members; where as many have
+// one as the other, who differs from the member of the lowest rank among them. `encrypt`: the job
+// wants its tensors encrypted between hosts, which NCCL does not do.
+[[nodiscard]] Obstacle obstacle(const std::vector<MemberSays>& members, bool encrypt);
 
 }  // namespace antdt::nccl

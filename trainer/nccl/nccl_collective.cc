@@ -188,10 +188,11 @@ class NcclBuilder final : public trainer::CollectiveBuilder {
   [[nodiscard]] MemberSays own_facts() const;
   [[nodiscard]] Result<std::vector<MemberSays>> gather(Collective& host,
                                                        const MemberSays& mine) const;
-  [[nodiscard]] Result<std::string> obstacle_of(Collective& host) const;
+  [[nodiscard]] Result<Obstacle> obstacle_of(Collective& host) const;
+  [[nodiscard]] Result<UniqueId> make_id() const;
   [[nodiscard]] Result<UniqueId> share_id(Collective& host) const;
   [[nodiscard]] Result<std::unique_ptr<Collective>> without_nccl(std::shared_ptr<Collective> host,
-                                                                 const std::string& why) const;
+                                                                 const Obstacle& obstacle) const;
   [[nodiscard]] Result<std::unique_ptr<Collective>> with_nccl(std::shared_ptr<Collective> host);
 
   const std::shared_ptr<CollectiveBuilder> inner_;
@@ -204,8 +205,8 @@ Result<std::unique_ptr<Collective>> NcclBuilder::connect(
   ANTDT_TRY(auto connected, inner_->connect(addresses, key));
   const std::shared_ptr<Collective> host = std::move(connected);
   abortable_.hold([host] { host->abort(); });
-  ANTDT_TRY(const std::string why, obstacle_of(*host));
-  return why.empty() ? with_nccl(host) : without_nccl(host, why);
+  ANTDT_TRY(const Obstacle obstacle, obstacle_of(*host));
+  return obstacle.why.empty() ? with_nccl(host) : without_nccl(host, obstacle);
 }
 
 MemberSays NcclBuilder::own_facts() const {
@@ -231,31 +232,41 @@ Result<std::vector<MemberSays>> NcclBuilder::gather(Collective& host,
   return decode(all);
 }
 
-Result<std::string> NcclBuilder::obstacle_of(Collective& host) const {
+Result<Obstacle> NcclBuilder::obstacle_of(Collective& host) const {
   ANTDT_TRY(const auto members, gather(host, own_facts()));
   return obstacle(members, options_.encrypt);
 }
 
-// Rank 0 makes the id, once all agreed: from then on its NCCL listens for the others. Only members
-// learn the id, because only they are connected.
-Result<UniqueId> NcclBuilder::share_id(Collective& host) const {
-  MemberSays mine;
-  if (host.rank() == 0) {
-    const Library& nccl = *(*options_.backend)->library;
-    if (const Code code = nccl.get_unique_id(&mine.id); code != Code::kSuccess) {
-      const char* const text = nccl.get_last_error(nullptr);
-      mine.trouble = fault(code, "making the id of the group", text == nullptr ? "" : text).message;
-    }
+Result<UniqueId> NcclBuilder::make_id() const {
+  const Library& nccl = *(*options_.backend)->library;
+  UniqueId id{};
+  if (const Code code = nccl.get_unique_id(&id); code != Code::kSuccess) {
+    const char* const text = nccl.get_last_error(nullptr);
+    return tl::unexpected(fault(code, "making the id of the group", text == nullptr ? "" : text));
   }
-  ANTDT_TRY(const auto members, gather(host, mine));
-  if (members[0].trouble.empty()) return members[0].id;
-  return fail(ErrorKind::kIo, "{}", members[0].trouble);
+  return id;
 }
 
+// Rank 0 makes the id, once all agreed: from then on its NCCL listens for the others. Only members
+// learn the id, because only they are connected. If rank 0 cannot, the error is its own, and the
+// others may form a group without it.
+Result<UniqueId> NcclBuilder::share_id(Collective& host) const {
+  Result<UniqueId> made;
+  MemberSays mine{.host = options_.place.host};
+  if (host.rank() == 0) made = make_id();
+  made ? void(mine.id = *made) : void(mine.trouble = made.error().message);
+  ANTDT_TRY(const auto members, gather(host, mine));
+  if (!made) return made;
+  if (members[0].trouble.empty()) return members[0].id;
+  return fail(ErrorKind::kIo, "{}: {}", members[0].host, members[0].trouble);
+}
+
+// Who is at fault ends with that. The others join again with it, and form a group without.
 Result<std::unique_ptr<Collective>> NcclBuilder::without_nccl(std::shared_ptr<Collective> host,
-                                                              const std::string& why) const {
+                                                              const Obstacle& obstacle) const {
+  const std::string& why = obstacle.why;
   if (options_.required) {
-    return fail(ErrorKind::kUsage,
+    return fail(obstacle.at_fault[host->rank()] ? ErrorKind::kUsage : ErrorKind::kIo,
                 "the group cannot use NCCL, which trainer.collective = \"nccl\" demands: {}", why);
   }
   if (options_.on_fallback) {

@@ -9,36 +9,69 @@ namespace antdt::nccl {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 MemberSays member(const std::string& host, const std::string& device, int version = 22703) {
   return {.version = version, .host = host, .machine = host + "/1", .device = device};
 }
 
+std::string why(const std::vector<MemberSays>& members, bool encrypt = false) {
+  return obstacle(members, encrypt).why;
+}
+std::vector<bool> at_fault(const std::vector<MemberSays>& members, bool encrypt = false) {
+  return obstacle(members, encrypt).at_fault;
+}
+
 TEST(Agreement, EqualMembersUseNccl) {
-  EXPECT_EQ(obstacle({member("a", "0"), member("a", "1"), member("b", "0")}, false), "");
+  EXPECT_EQ(why({member("a", "0"), member("a", "1"), member("b", "0")}), "");
 }
 
 TEST(Agreement, TroubleIsToldOnceWithAllHostsThatHaveIt) {
   std::vector<MemberSays> members{member("a", "0"), member("b", "0"), member("c", "0")};
   members[1].trouble = members[2].trouble = "NCCL cannot be loaded";
-  EXPECT_EQ(obstacle(members, false), "b, c: NCCL cannot be loaded");
+  EXPECT_EQ(why(members), "b, c: NCCL cannot be loaded");
+  EXPECT_THAT(at_fault(members), ElementsAre(false, true, true));
+  members[0].trouble = "no device";
+  EXPECT_THAT(at_fault(members), ElementsAre(true, true, true));
 }
 
 TEST(Agreement, DifferentVersionsNameTheirHosts) {
-  EXPECT_THAT(obstacle({member("a", "0"), member("b", "0", 22602), member("c", "0")}, false),
+  EXPECT_THAT(why({member("a", "0"), member("b", "0", 22602), member("c", "0")}),
               AllOf(HasSubstr("2.26.2 on b"), HasSubstr("2.27.3 on a, c")));
 }
 
+TEST(Agreement, WhoDiffersFromMostMembersIsAtFault) {
+  EXPECT_THAT(at_fault({member("a", "0", 22602), member("b", "0"), member("c", "0")}),
+              ElementsAre(true, false, false));
+  EXPECT_THAT(at_fault({member("a", "0"), member("b", "0", 22602), member("c", "0")}),
+              ElementsAre(false, true, false));
+}
+
+// All members decide alike, and one has to be left.
+TEST(Agreement, WhereAsManyHaveOneAsTheOtherTheLowestRankIsNotAtFault) {
+  EXPECT_THAT(at_fault({member("a", "0"), member("b", "0", 22602)}), ElementsAre(false, true));
+  EXPECT_THAT(at_fault({member("a", "0", 22602), member("b", "0")}), ElementsAre(false, true));
+  EXPECT_THAT(at_fault({member("a", "0"), member("b", "0", 22602), member("c", "0", 22602),
+                        member("d", "0")}),
+              ElementsAre(false, true, true, false));
+  EXPECT_THAT(why({member("a", "0"), member("b", "0", 22602)}),
+              AllOf(HasSubstr("2.26.2 on b"), HasSubstr("2.27.3 on a")));
+}
+
 TEST(Agreement, EncryptionForbidsNcclBetweenHostsOnly) {
-  EXPECT_EQ(obstacle({member("a", "0"), member("a", "1")}, true), "");
-  EXPECT_THAT(obstacle({member("a", "0"), member("b", "0")}, true), HasSubstr("cluster.encrypt"));
+  EXPECT_EQ(why({member("a", "0"), member("a", "1")}, true), "");
+  const std::vector<MemberSays> across{member("a", "0"), member("b", "0"), member("b", "1")};
+  EXPECT_THAT(why(across, true), HasSubstr("cluster.encrypt"));
+  EXPECT_THAT(at_fault(across, true), ElementsAre(true, false, false));
 }
 
 // NCCL hangs if two ranks of a communicator have one device.
 TEST(Agreement, OneDeviceForTwoMembersIsFound) {
-  EXPECT_THAT(obstacle({member("a", "0"), member("a", "0")}, false), HasSubstr("on a use"));
-  EXPECT_EQ(obstacle({member("a", "0"), member("b", "0")}, false), "");
+  const std::vector<MemberSays> shared{member("a", "1"), member("a", "0"), member("a", "0")};
+  EXPECT_THAT(why(shared), HasSubstr("on a use the device 0"));
+  EXPECT_THAT(at_fault(shared), ElementsAre(false, false, true));
+  EXPECT_EQ(why({member("a", "0"), member("b", "0")}), "");
 }
 
 TEST(Agreement, WhatAMemberSaysIsReadAsItWasWritten) {

@@ -1,16 +1,22 @@
 // Groups that cannot use NCCL, and say so.
+#include <set>
+
 #include "tests/trainer/nccl/testing.h"
 #include "trainer/nccl/half.h"
 
 namespace antdt::nccl {
 namespace {
 
-// A body whose group must be refused with these words in the message.
-Body refused_with(std::vector<std::string> words) {
-  return [words = std::move(words)](Member& member) -> std::string {
+// A body whose group must be refused with these words in the message: for the ranks that are at
+// fault as a mistake of theirs, and for the others so that they may form a group without them.
+Body refused_with(std::vector<std::string> words, std::set<std::uint32_t> at_fault) {
+  return [words = std::move(words), at_fault = std::move(at_fault)](Member& member) -> std::string {
     auto formed = member.form();
     if (formed) return "the group was formed";
-    if (formed.error().kind != ErrorKind::kUsage) return formed.error().message;
+    const bool is_at_fault = at_fault.contains(member.rank);
+    if (formed.error().kind != (is_at_fault ? ErrorKind::kUsage : ErrorKind::kIo)) {
+      return "wrong kind: " + formed.error().message;
+    }
     for (const std::string& word : words) {
       if (formed.error().message.find(word) == std::string::npos) return formed.error().message;
     }
@@ -21,8 +27,27 @@ Body refused_with(std::vector<std::string> words) {
 TEST(NcclRefusal, DifferentVersionsAreRefusedOnEveryMemberAndNameTheHosts) {
   MemberSetup other{"device=own version=22602"};
   other.host = "host-b";
-  Group group({{}, other, {}},
-              refused_with({"2.27.3 on host-a", "2.26.2 on host-b", "Install the same release"}));
+  Group group(
+      {{}, other, {}},
+      refused_with({"2.27.3 on host-a", "2.26.2 on host-b", "Install the same release"}, {1}));
+  group.expect_all_well();
+}
+
+// As when a worker is started again on a host that was set up anew meanwhile.
+TEST(NcclRefusal, OneMemberThatDiffersEndsAloneAndTheOthersFormAGroupAgain) {
+  const Body refused = refused_with({"Install the same release"}, {2});
+  Group group({{}, {}, {"device=own version=22602"}}, [&](Member& member) -> std::string {
+    const std::string trouble = refused(member);
+    if (!trouble.empty() || member.rank == 2) return trouble;
+    member.size = 2;
+    member.cells.pop_back();
+    member.cell.ready = false;
+    member.cell.note = -1;
+    await([&] { return member.cells[0]->note < 0 && member.cells[1]->note < 0; });
+    auto again = member.form();
+    if (!again) return again.error().message;
+    return message_of(sum_once(member, **again));
+  });
   group.expect_all_well();
 }
 
@@ -30,39 +55,40 @@ TEST(NcclRefusal, AMissingLibraryIsRefusedOnEveryMemberAndNamesTheHost) {
   MemberSetup lacks;
   lacks.host = "host-b";
   lacks.nccl = "/nowhere/libnccl.so.2";
-  Group group({{}, lacks}, refused_with({"host-b", "/nowhere/libnccl.so.2", "ANTDT_NCCL_LIBRARY"}));
+  Group group({{}, lacks},
+              refused_with({"host-b", "/nowhere/libnccl.so.2", "ANTDT_NCCL_LIBRARY"}, {1}));
   group.expect_all_well();
 }
 
 TEST(NcclRefusal, AMissingFunctionIsNamed) {
   MemberSetup lacks;
   lacks.nccl = ANTDT_FAKE_NCCL_WITHOUT_ABORT;
-  Group group({{}, lacks}, refused_with({"ncclCommAbort", "antdt_fake_nccl_without_abort"}));
+  Group group({{}, lacks}, refused_with({"ncclCommAbort", "antdt_fake_nccl_without_abort"}, {1}));
   group.expect_all_well();
 }
 
 TEST(NcclRefusal, AnOldVersionIsRefusedWithTheOnesThatAreKnownToWork) {
   const MemberSetup old{"device=own version=21805"};
-  Group group({old, old}, refused_with({"2.18.5", "too old", "2.26.2"}));
+  Group group({old, old}, refused_with({"2.18.5", "too old", "2.26.2"}, {0, 1}));
   group.expect_all_well();
 }
 
 TEST(NcclRefusal, AVersionThatNobodyExaminedIsRefused) {
   const MemberSetup is_new{"device=own version=30000"};
-  Group group({is_new, is_new}, refused_with({"3.0.0", "newer"}));
+  Group group({is_new, is_new}, refused_with({"3.0.0", "newer"}, {0, 1}));
   group.expect_all_well();
 }
 
 TEST(NcclRefusal, AHostWithoutADeviceIsRefused) {
   MemberSetup lacks{"devices=0"};
   lacks.host = "host-b";
-  Group group({{}, lacks}, refused_with({"host-b", "no CUDA-capable device"}));
+  Group group({{}, lacks}, refused_with({"host-b", "no CUDA-capable device"}, {1}));
   group.expect_all_well();
 }
 
 TEST(NcclRefusal, TwoMembersOnOneDeviceAreRefused) {
   const MemberSetup same{"device=0000:3B:00.0"};
-  Group group({same, same}, refused_with({"host-a", "0000:3B:00.0", "resources.devices"}));
+  Group group({same, same}, refused_with({"host-a", "0000:3B:00.0", "resources.devices"}, {1}));
   group.expect_all_well();
 }
 
@@ -70,7 +96,7 @@ TEST(NcclRefusal, WithEncryptionNcclIsRefusedBetweenHosts) {
   MemberSetup here, there;
   here.encrypt = there.encrypt = true;
   there.host = "host-b";
-  Group group({here, there}, refused_with({"cluster.encrypt"}));
+  Group group({here, there}, refused_with({"cluster.encrypt"}, {1}));
   group.expect_all_well();
 }
 

@@ -24,6 +24,11 @@ Meaning meaning_of(Code code) {
       return {ErrorKind::kInternal, "NCCL failed an internal check",
               "NCCL_DEBUG=INFO in the job's environment shows where; another release of NCCL may "
               "not have that defect"};
+    case Code::kInvalidUsage:
+      return {
+          ErrorKind::kUsage, "NCCL cannot work with this environment or host",
+          "check NCCL_SOCKET_IFNAME, NCCL_NET, NCCL_ALGO and NCCL_PROTO in the job's environment "
+          "and in the host's nccl.conf; NCCL_DEBUG=WARN shows what NCCL refused"};
     case Code::kRemoteError:
       return {ErrorKind::kIo, "another member is gone, or the network between them failed",
               "the group forms again without a lost member"};

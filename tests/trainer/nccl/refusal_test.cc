@@ -92,6 +92,14 @@ TEST(NcclRefusal, TwoMembersOnOneDeviceAreRefused) {
   group.expect_all_well();
 }
 
+// As with an NCCL_SOCKET_IFNAME that no interface of that host has.
+TEST(NcclRefusal, RankZeroThatCannotMakeTheIdIsAtFault) {
+  MemberSetup cannot{"device=own id_error=5"};
+  cannot.host = "host-b";
+  Group group({cannot, {}}, refused_with({"ncclInvalidUsage", "no socket interface found"}, {0}));
+  group.expect_all_well();
+}
+
 TEST(NcclRefusal, WithEncryptionNcclIsRefusedBetweenHosts) {
   MemberSetup here, there;
   here.encrypt = there.encrypt = true;

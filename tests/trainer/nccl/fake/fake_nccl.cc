@@ -212,6 +212,9 @@ const char* ncclGetErrorString(int) { return "an error of the fake library"; }
 const char* ncclGetLastError(void*) { return fake::last_error.c_str(); }
 
 int ncclGetUniqueId(fake::UniqueId* id) {
+  if (const int error = fake::orders().id_error; error != 0) {
+    return fake::failed(error, "no socket interface found");
+  }
   std::random_device random;
   std::snprintf(id->internal, sizeof(id->internal), "/fake-gpus-%d-%08x%08x", getpid(), random(),
                 random());

@@ -15,6 +15,7 @@ struct Orders {
   std::string device =
       "0000:3B:00.0";       // the PCI address of device 0; "own": another in each process
   std::string marks;        // a file that is made as soon as forming began, with the pid behind it
+  int id_error = 0;         // ncclGetUniqueId fails with this result
   int init_ms = 0;          // how long forming takes once all members are there
   bool init_hangs = false;  // forming never ends, and the others wait for this member
   int init_error = 0;       // forming fails with this result
@@ -54,6 +55,8 @@ inline Orders orders() {
       found.hangs_mark = value;
     else if (name == "marks")
       found.marks = value;
+    else if (name == "id_error")
+      found.id_error = number;
     else if (name == "init_ms")
       found.init_ms = number;
     else if (name == "init_hangs")

@@ -65,6 +65,12 @@ wire::StartProcess start_order(const launcher::JobConfig& config, char role,
   wire::StartProcess start;
   start.role = role == kServer ? "server" : "worker";
   start.command = section.command;
+  // A configuration file of NCCL on the host could say otherwise (docs/operations/nccl.md); it
+  // overrides no variable.
+  const bool uses_nccl = role != kServer && config.trainer.collective == "nccl";
+  if (uses_nccl && !section.env.contains("NCCL_COMM_BLOCKING")) {
+    start.env.push_back({"NCCL_COMM_BLOCKING", "0"});
+  }
   for (const auto& [name, value] : section.env) start.env.push_back({name, value});
   start.env.insert(start.env.end(), extra.begin(), extra.end());
   start.env.push_back({"ANTDT_PROTOCOL", section.protocol});

@@ -147,5 +147,16 @@ TEST(RoleProcessesTest, AWorkerIsStartedWithWhatIsAddedToItsEnvironment) {
   EXPECT_EQ(value(start, "ANTDT_PROTOCOL"), "torchrun");
 }
 
+// A host's nccl.conf overrides no variable.
+TEST(RoleProcessesTest, WhereAJobUsesNcclNoFileOfTheHostMakesItsCallsBlock) {
+  launcher::JobConfig config = two_roles();
+  EXPECT_EQ(value(start_order(config, 'w', {}), "NCCL_COMM_BLOCKING"), "(unset)");
+  config.trainer.collective = "nccl";
+  EXPECT_EQ(value(start_order(config, 'w', {}), "NCCL_COMM_BLOCKING"), "0");
+  EXPECT_EQ(value(start_order(config, 's', {}), "NCCL_COMM_BLOCKING"), "(unset)");
+  config.roles.worker.env = {{"NCCL_COMM_BLOCKING", "1"}};  // which the worker refuses
+  EXPECT_EQ(value(start_order(config, 'w', {}), "NCCL_COMM_BLOCKING"), "1");
+}
+
 }  // namespace
 }  // namespace antdt::jobd

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 
 #include "core/os/fs.h"
 #include "trainer/nccl/nccl_collective.h"
@@ -8,18 +9,18 @@
 namespace antdt::nccl {
 namespace {
 
+// A number as NCCL reads it: "01" and "0x1" are 1. One that is not set is 0 for a worker, whose job
+// daemon adds that to its environment.
 Status check_environment(const accelerator::Environment& environment) {
-  if (environment("NCCL_COMM_BLOCKING") == "1") {
-    return fail(ErrorKind::kUsage,
-                "NCCL_COMM_BLOCKING=1 is set: a call of NCCL could then wait for a lost member for "
-                "ever, and not be aborted. Remove it from the job's environment");
+  const std::string blocking = environment("NCCL_COMM_BLOCKING");
+  if (std::strtoll(blocking.c_str(), nullptr, 0) != 0) {
+    return fail(
+        ErrorKind::kUsage,
+        "NCCL_COMM_BLOCKING={} is set: a call of NCCL could then wait for a lost member for "
+        "ever, and not be aborted. Remove it from the job's environment",
+        blocking);
   }
-  if (!environment("NCCL_COMM_ID").empty()) {
-    return fail(ErrorKind::kUsage,
-                "NCCL_COMM_ID is set: all generations of a job would then meet at one address, and "
-                "so would strangers. Remove it from the job's environment");
-  }
-  return {};
+  return check_meeting_place(environment);
 }
 
 Result<Library> load_nccl(const BackendOptions& options) {
@@ -28,6 +29,17 @@ Result<Library> load_nccl(const BackendOptions& options) {
 }
 
 }  // namespace
+
+Status check_meeting_place(const accelerator::Environment& environment) {
+  const std::string at = environment("NCCL_COMM_ID");
+  if (at.empty()) return {};
+  return fail(
+      ErrorKind::kUsage,
+      "NCCL_COMM_ID={} is set: all generations of a job would then meet at one address, and "
+      "so would strangers. Remove it from the job's environment, and from the configuration "
+      "files of NCCL on the host (/etc/nccl.conf, ~/.nccl.conf, NCCL_CONF_FILE)",
+      at);
+}
 
 Result<std::shared_ptr<Backend>> load_backend(const BackendOptions& options) {
   auto backend = std::make_shared<Backend>();

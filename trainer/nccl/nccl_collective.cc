@@ -244,6 +244,7 @@ Result<UniqueId> NcclBuilder::make_id() const {
     const char* const text = nccl.get_last_error(nullptr);
     return tl::unexpected(fault(code, "making the id of the group", text == nullptr ? "" : text));
   }
+  ANTDT_RETURN_IF_ERROR(check_meeting_place(accelerator::own_environment()));
   return id;
 }
 

@@ -40,6 +40,10 @@ struct BackendOptions {
 // no error here. Messages say how to mend it.
 [[nodiscard]] Result<std::shared_ptr<Backend>> load_backend(const BackendOptions& options);
 
+// kUsage if NCCL_COMM_ID is set. NCCL adds what its configuration files on the host say to the
+// environment when it makes the first id, so that is a second time to ask.
+[[nodiscard]] Status check_meeting_place(const accelerator::Environment& environment);
+
 // Where a member runs, as the others are told it.
 struct Place {
   std::string host;     // its name

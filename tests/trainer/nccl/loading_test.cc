@@ -37,8 +37,10 @@ TEST(NcclLoading, ABackendNamesItsFilesAndVersions) {
 }
 
 TEST(NcclLoading, AnEnvironmentThatMakesCallsBlockIsRefused) {
-  EXPECT_THAT(trouble_with(environment_of({{"NCCL_COMM_BLOCKING", "1"}})),
-              HasSubstr("NCCL_COMM_BLOCKING"));
+  for (const char* one : {"1", "01", "0x1"}) {  // as NCCL reads numbers
+    EXPECT_THAT(trouble_with(environment_of({{"NCCL_COMM_BLOCKING", one}})),
+                HasSubstr(std::string("NCCL_COMM_BLOCKING=") + one));
+  }
   EXPECT_EQ(trouble_with(environment_of({{"NCCL_COMM_BLOCKING", "0"}})), "");
 }
 

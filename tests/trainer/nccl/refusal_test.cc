@@ -1,4 +1,6 @@
 // Groups that cannot use NCCL, and say so.
+#include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "tests/trainer/nccl/testing.h"
@@ -97,6 +99,43 @@ TEST(NcclRefusal, RankZeroThatCannotMakeTheIdIsAtFault) {
   MemberSetup cannot{"device=own id_error=5"};
   cannot.host = "host-b";
   Group group({cannot, {}}, refused_with({"ncclInvalidUsage", "no socket interface found"}, {0}));
+  group.expect_all_well();
+}
+
+// A configuration file of NCCL on a host, until the end of a test.
+class NcclConf {
+ public:
+  explicit NcclConf(const std::string& text)
+      : path_(fmt::format("{}antdt-nccl-conf-{}", ::testing::TempDir(), getpid())) {
+    std::ofstream(path_) << text;
+  }
+  ~NcclConf() { std::filesystem::remove(path_); }
+  NcclConf(const NcclConf&) = delete;
+  NcclConf& operator=(const NcclConf&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// The library of the tests ends a process whose communicator is blocking.
+TEST(NcclConfigurationFile, DoesNotMakeCallsBlock) {
+  const NcclConf conf("NCCL_COMM_BLOCKING=1\n");
+  MemberSetup configured;
+  configured.nccl_conf = conf.path();
+  Group group({configured, configured}, [](Member& member) -> std::string {
+    auto formed = member.form();
+    if (!formed) return formed.error().message;
+    return message_of(sum_once(member, **formed));
+  });
+  group.expect_all_well();
+}
+
+TEST(NcclConfigurationFile, ThatFixesTheMeetingPlaceIsRefusedByTheRankThatWouldMeetThere) {
+  const NcclConf conf("NCCL_COMM_ID=10.0.0.1:5555\n");
+  MemberSetup configured;
+  configured.nccl_conf = conf.path();
+  Group group({configured, {}}, refused_with({"NCCL_COMM_ID=10.0.0.1:5555", "nccl.conf"}, {0}));
   group.expect_all_well();
 }
 

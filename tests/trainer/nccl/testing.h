@@ -46,6 +46,7 @@ struct MemberSetup {
   bool encrypt = false;
   std::string host = "host-a";
   std::string nccl = ANTDT_FAKE_NCCL_LIBRARY;
+  std::string nccl_conf = {};  // a configuration file of NCCL on the host
   communicator::Patience patience = {};
 };
 
@@ -154,6 +155,10 @@ class Group {
     alarm(60);
     std::signal(SIGPIPE, SIG_IGN);  // as every program of ours does
     setenv("ANTDT_FAKE_NCCL", setups_[rank].orders.c_str(), 1);
+    setenv("NCCL_COMM_BLOCKING", "0", 1);  // as jobd/programs/role_processes.h does
+    if (!setups_[rank].nccl_conf.empty()) {
+      setenv("NCCL_CONF_FILE", setups_[rank].nccl_conf.c_str(), 1);
+    }
     std::vector<Cell*> cells;
     for (std::size_t other = 0; other < setups_.size(); ++other) cells.push_back(&cells_[other]);
     Member member{rank,          static_cast<std::uint32_t>(setups_.size()),  cells, cells_[rank],

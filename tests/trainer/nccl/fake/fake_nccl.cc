@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -70,6 +71,21 @@ thread_local std::string last_error;
 int failed(int code, const std::string& text) {
   last_error = text;
   return code;
+}
+
+// As NCCL does before its first work: files add variables, and override none.
+void read_configuration_files() {
+  const char* const file = std::getenv("NCCL_CONF_FILE");
+  std::ifstream lines(file == nullptr ? "" : file);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t at = line.find('=');
+    if (at != std::string::npos) setenv(line.substr(0, at).c_str(), line.c_str() + at + 1, 0);
+  }
+}
+
+bool is_told_to_block() {
+  const char* const blocking = std::getenv("NCCL_COMM_BLOCKING");
+  return blocking != nullptr && std::strtoll(blocking, nullptr, 0) == 1;
 }
 
 // A call that never returns. Nobody waits for what it has begun.
@@ -215,6 +231,7 @@ int ncclGetUniqueId(fake::UniqueId* id) {
   if (const int error = fake::orders().id_error; error != 0) {
     return fake::failed(error, "no socket interface found");
   }
+  fake::read_configuration_files();
   std::random_device random;
   std::snprintf(id->internal, sizeof(id->internal), "/fake-gpus-%d-%08x%08x", getpid(), random(),
                 random());
@@ -228,7 +245,9 @@ int ncclCommInitRankConfig(void** handle, int size, fake::UniqueId id, int rank,
   if (config->magic != 0xcafebeef || config->size != 24 || config->version != 21400) {
     return fake::failed(kInvalidArgument, "ncclConfig_t is not initialised");
   }
-  if (config->blocking != 0) fake::broken("the communicator is blocking");
+  fake::read_configuration_files();
+  if (config->blocking != 0 || fake::is_told_to_block())
+    fake::broken("the communicator is blocking");
   if (fake::device_of_thread() < 0) {
     return fake::failed(kUnhandledCudaError, "the thread has no device");
   }

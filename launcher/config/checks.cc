@@ -1,6 +1,7 @@
 #include "launcher/config/checks.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <initializer_list>
 #include <optional>
@@ -39,6 +40,13 @@ std::optional<std::uint32_t> parse_port(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value >= 1 && value <= 65535 ? std::optional(value) : std::nullopt;
+}
+
+// The files of libraries that a worker loads (docs/python.md, docs/operations/nccl.md).
+bool is_users_to_choose(std::string_view variable) {
+  constexpr std::array<std::string_view, 3> kFiles = {"ANTDT_LIBRARY", "ANTDT_NCCL_LIBRARY",
+                                                      "ANTDT_CUDART_LIBRARY"};
+  return std::ranges::find(kFiles, variable) != kFiles.end();
 }
 
 class Checker {
@@ -213,7 +221,7 @@ class Checker {
     for (const auto& [name, value] : role.env) {
       if (name.empty() || name.find('=') != std::string::npos) {
         problems_.add(section + name, "cannot be the name of a variable");
-      } else if (name.starts_with("ANTDT_") && name != "ANTDT_LIBRARY") {
+      } else if (name.starts_with("ANTDT_") && !is_users_to_choose(name)) {
         problems_.add(section + name, "is set by antdt itself: choose another name");
       } else if (role.resources.gpus > 0 &&
                  (name == "CUDA_VISIBLE_DEVICES" || name == "CUDA_DEVICE_ORDER")) {

@@ -57,9 +57,11 @@ TEST(JobConfig, AKeyInTheWrongTableIsToldItsPlace) {
             "job.toml:4:3: job.shuffle: unknown key: did you mean 'data.shuffle'?");
 }
 
-TEST(JobConfig, OfAntdtsOwnVariablesOnlyTheLibraryIsTheUsersToChoose) {
+TEST(JobConfig, OfAntdtsOwnVariablesOnlyFilesOfLibrariesAreTheUsersToChoose) {
   const std::string env = kJob + "[roles.worker.env]\n";
-  EXPECT_EQ(problems_of(env + "ANTDT_LIBRARY = \"/opt/libantdt.so.1\"\n"), "");
+  for (const char* name : {"ANTDT_LIBRARY", "ANTDT_NCCL_LIBRARY", "ANTDT_CUDART_LIBRARY"}) {
+    EXPECT_EQ(problems_of(env + name + " = \"/opt/lib.so.1\"\n"), "");
+  }
   for (const char* name : {"ANTDT_SOCKET", "ANTDT_LIBRARY_PATH", "ANTDT_AGENT_LIBRARY"}) {
     EXPECT_THAT(problems_of(env + name + " = \"x\"\n"), HasSubstr("is set by antdt itself"));
   }

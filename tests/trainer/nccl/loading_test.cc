@@ -1,4 +1,6 @@
 // Loading the libraries, in this process.
+#include <dlfcn.h>
+
 #include <cstdlib>
 #include <map>
 
@@ -55,6 +57,25 @@ TEST(NcclLoading, TheLoadersReasonIsToldForEachFile) {
   EXPECT_EQ(loaded.error().kind, ErrorKind::kUsage);
   EXPECT_THAT(loaded.error().message, HasSubstr("/nowhere/a.so"));
   EXPECT_THAT(loaded.error().message, HasSubstr("/nowhere/b.so"));
+}
+
+// As LibTorch for CUDA, with which a program is linked, brings one: what is loaded by its path
+// would call functions of that.
+TEST(NcclLoading, ASecondNcclBesideThatOfTheProgramIsRefused) {
+  Group group({{}}, [](Member&) -> std::string {  // in a process of its own
+    if (dlopen(ANTDT_FAKE_NCCL_LIBRARY, RTLD_NOW | RTLD_GLOBAL) == nullptr) return dlerror();
+    const auto same = load_library({ANTDT_FAKE_NCCL_LIBRARY});
+    if (!same) return same.error().message;
+    const auto other = load_library({ANTDT_FAKE_NCCL_WITHOUT_ABORT});
+    if (other) return "the second library was loaded";
+    const std::string& text = other.error().message;
+    if (other.error().kind != ErrorKind::kUsage) return "wrong kind: " + text;
+    for (const char* word : {"libantdt_fake_nccl.so", "fake_nccl_without_abort", "LD_PRELOAD"}) {
+      if (text.find(word) == std::string::npos) return text;
+    }
+    return "";
+  });
+  group.expect_all_well();
 }
 
 TEST(NcclLoading, TheVersionOfALibraryThatCannotBeUsedIsFoundNevertheless) {

@@ -23,6 +23,19 @@ Result<int> version_of(const SharedObject& object) {
   return fail(ErrorKind::kUsage, "NCCL in {} does not say its version", object.path());
 }
 
+// A second NCCL would call functions of the first, whose structures are others. LibTorch for CUDA
+// is linked with one.
+Status check_alone(const SharedObject& object) {
+  const std::string other = object.hidden_by("ncclCommGetAsyncError");
+  if (other.empty()) return {};
+  return fail(
+      ErrorKind::kUsage,
+      "{} cannot be used beside {}, with which this program is linked, as the two would call "
+      "each other's functions. Do without ANTDT_NCCL_LIBRARY, or have the whole program use "
+      "one file: LD_PRELOAD = \"/path/to/libnccl.so.2\" in roles.worker.env of job.toml",
+      object.path(), other);
+}
+
 Status find_functions(const SharedObject& object, Library& library) {
   ANTDT_RETURN_IF_ERROR(object.find("ncclGetVersion", library.get_version));
   ANTDT_RETURN_IF_ERROR(object.find("ncclGetUniqueId", library.get_unique_id));
@@ -49,6 +62,7 @@ Result<Library> load_library(const std::vector<std::string>& candidates) {
   if (auto known = accelerator::check_version(library.version); !known) {
     return fail(ErrorKind::kUsage, "{}: {}", library.path, known.error().message);
   }
+  ANTDT_RETURN_IF_ERROR(check_alone(object));
   ANTDT_RETURN_IF_ERROR(find_functions(object, library));
   return library;
 }

@@ -28,8 +28,9 @@ struct Library {
   const char* (*get_last_error)(Comm) = nullptr;
 };
 
-// The first of `candidates` that can be loaded. kUsage if there is none, if it lacks a function, or
-// if its version is not known to work (versions.h): the message names file and version.
+// The first of `candidates` that can be loaded. kUsage if there is none, if it lacks a function, if
+// its version is not known to work (versions.h), or if the program has another NCCL for all its
+// parts: the message names file and version, or both files.
 [[nodiscard]] Result<Library> load_library(const std::vector<std::string>& candidates);
 
 // What `antdt doctor` says of the library: its version is told even if it cannot be used. kUsage if

@@ -17,6 +17,10 @@ class SharedObject {
                                                  const std::vector<std::string>& candidates);
   [[nodiscard]] const std::string& path() const { return path_; }
 
+  // The file whose function of this name the whole process uses, this library's own calls of it
+  // included: the program is linked with it, or it was preloaded. "": this library's, or none.
+  [[nodiscard]] std::string hidden_by(const char* name) const;
+
   // kUsage if there is no such function.
   template <class F>
   [[nodiscard]] Status find(const char* name, F*& function) const {

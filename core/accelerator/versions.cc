@@ -21,11 +21,11 @@ Status check_version(int code) {
   const bool is_old = code < kOldestVersion;
   return fail(ErrorKind::kUsage,
               "NCCL {} {}: versions {} are known to work. Install one of them (for example the "
-              "package nvidia-nccl-cu12), or name its file in ANTDT_NCCL_LIBRARY",
+              "package {}), or name its file in ANTDT_NCCL_LIBRARY",
               version_text(code),
               is_old ? "is too old, an operation of it cannot be aborted reliably"
                      : "is newer than what was examined",
-              kVersionsText);
+              kVersionsText, kNcclWheels);
 }
 
 std::string cuda_version_text(int code) {

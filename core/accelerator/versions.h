@@ -19,6 +19,13 @@ inline constexpr int kOldestVersion = 22602;
 inline constexpr int kNewestVersion = 23299;  // all of 2.32
 inline constexpr const char* kVersionsText = "2.26.2 to 2.32";
 
+// For messages: the wheels of Python that have them. NCCL's wheels of CUDA 12 and 13 have their
+// file under the same path, so the wrong one replaces the library that PyTorch needs.
+inline constexpr const char* kNcclWheels =
+    "nvidia-nccl-cu12 for CUDA 12, nvidia-nccl-cu13 for CUDA 13";
+inline constexpr const char* kCudaRuntimeWheels =
+    "nvidia-cuda-runtime-cu12 for CUDA 12, nvidia-cuda-runtime for CUDA 13";
+
 // kUsage with the version, the reason, and what to do.
 [[nodiscard]] Status check_version(int code);
 // The code of "2.27.5" or "2.27.5.1"; 0 if it is none.

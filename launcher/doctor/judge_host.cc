@@ -127,6 +127,14 @@ std::string library_text(const std::string& path, const std::string& version) {
   return fmt::format("{} ({})", path, version.empty() ? "of unknown version" : version);
 }
 
+std::string packages_for(const std::string& cudart) {
+  const auto is_of = [&](const char* release) { return cudart.find(release) != std::string::npos; };
+  if (is_of(".so.13")) return "the packages nvidia-nccl-cu13 and nvidia-cuda-runtime";
+  if (is_of(".so.12")) return "the packages nvidia-nccl-cu12 and nvidia-cuda-runtime-cu12";
+  return fmt::format("the packages of the CUDA of your programs ({}; {})", accelerator::kNcclWheels,
+                     accelerator::kCudaRuntimeWheels);
+}
+
 Finding accelerators_of(const wire::FileHostTold& told) {
   Finding finding{
       Level::kOk,
@@ -151,12 +159,13 @@ Finding accelerators_of(const wire::FileHostTold& told) {
   if (told.nccl.empty() || told.cudart.empty() || (version != 0 && !is_known)) {
     finding.level = Level::kNote;
     finding.why = fmt::format(
-        "C++ engines sum tensors of devices by NCCL, of which {} are known to work, and otherwise "
-        "through host memory; PyTorch brings an NCCL of its own",
+        "C++ engines sum tensors of devices by NCCL if trainer.collective is \"nccl\", and do not "
+        "begin without; {} are known to work. Other jobs need no NCCL but PyTorch's own",
         accelerator::kVersionsText);
-    finding.advice =
-        "install the packages nvidia-nccl-cu12 and nvidia-cuda-runtime-cu12, or name the files in "
-        "ANTDT_NCCL_LIBRARY and ANTDT_CUDART_LIBRARY (roles.worker.env in job.toml)";
+    finding.advice = fmt::format(
+        "for such jobs install {}, or name the files in ANTDT_NCCL_LIBRARY and "
+        "ANTDT_CUDART_LIBRARY (roles.worker.env in job.toml)",
+        packages_for(told.cudart));
   }
   return finding;
 }

@@ -31,6 +31,7 @@ TEST(NcclVersions, KnownReleasesAreTakenAndOthersNamed) {
     ASSERT_FALSE(checked) << old;
     EXPECT_EQ(checked.error().kind, ErrorKind::kUsage);
     EXPECT_THAT(checked.error().message, HasSubstr(version_text(old) + " is too old"));
+    EXPECT_THAT(checked.error().message, HasSubstr("nvidia-nccl-cu13 for CUDA 13"));
   }
   const Status checked = check_version(kNewestVersion + 1);
   ASSERT_FALSE(checked);

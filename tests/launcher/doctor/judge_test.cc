@@ -117,7 +117,23 @@ const Spoilt kSpoilt[] = {
        f.hosts[1].told->driver = "535.104.05";
        f.hosts[1].told->cudart = "/usr/lib/libcudart.so.12";
      },
-     Level::kNote, "accelerators", "hosta", "NCCL not found", "nvidia-nccl-cu12"},
+     Level::kNote, "accelerators", "hosta", "NCCL not found",
+     "the packages nvidia-nccl-cu12 and nvidia-cuda-runtime-cu12,"},
+    {"DevicesOfCuda13WithoutNccl",
+     [](Facts& f) {
+       f.hosts[1].told->devices = 8;
+       f.hosts[1].told->driver = "580.65.06";
+       f.hosts[1].told->cudart = "/v/lib/python3/site-packages/nvidia/cu13/lib/libcudart.so.13";
+     },
+     Level::kNote, "accelerators", "hosta", "NCCL not found",
+     "the packages nvidia-nccl-cu13 and nvidia-cuda-runtime,"},
+    {"DevicesWithoutTheCudaRuntime",
+     [](Facts& f) {
+       f.hosts[1].told->devices = 8;
+       f.hosts[1].told->driver = "580.65.06";
+     },
+     Level::kNote, "accelerators", "hosta", "CUDA runtime not found",
+     "nvidia-nccl-cu13 for CUDA 13"},
     {"NcclThatIsNotKnownToWork",
      [](Facts& f) {
        f.hosts[1].told->devices = 8;

@@ -123,9 +123,9 @@ Result<std::shared_ptr<CudaRuntime>> load_cuda_runtime(const std::vector<std::st
   const auto object = SharedObject::load("the CUDA runtime", candidates);
   if (!object) {
     return fail(ErrorKind::kUsage,
-                "{}. Install it (for example the package nvidia-cuda-runtime-cu12), or name its "
-                "file in ANTDT_CUDART_LIBRARY",
-                object.error().message);
+                "{}. Install it (for example the package {}), or name its file in "
+                "ANTDT_CUDART_LIBRARY",
+                object.error().message, accelerator::kCudaRuntimeWheels);
   }
   CudaFunctions calls;
   ANTDT_RETURN_IF_ERROR(find_cuda_functions(*object, calls));

@@ -10,9 +10,9 @@ Result<SharedObject> open_nccl(const std::vector<std::string>& candidates) {
   auto object = SharedObject::load("NCCL", candidates);
   if (object) return object;
   return fail(ErrorKind::kUsage,
-              "{}. Install it (for example the package nvidia-nccl-cu12, versions {} are known to "
-              "work), or name its file in ANTDT_NCCL_LIBRARY",
-              object.error().message, accelerator::kVersionsText);
+              "{}. Install it (for example the package {}; versions {} are known to work), or name "
+              "its file in ANTDT_NCCL_LIBRARY",
+              object.error().message, accelerator::kNcclWheels, accelerator::kVersionsText);
 }
 
 Result<int> version_of(const SharedObject& object) {

@@ -53,6 +53,7 @@ struct JobMachineConfig {
   crypto::Secret secret = {};  // see Membership
   Incarnation incarnation{1};
   Duration hang_after = std::chrono::seconds(120);
+  Duration host_lost_after{};  // when a silent host is given up
   std::vector<DeviceRule> devices = {};
   Domains domains = {};
   // the data's identity that the launching host found, as in RUN/data.json

@@ -45,11 +45,16 @@ bool GroupWorkers::lose(Member worker) {
 bool GroupWorkers::settle(Member worker) { return std::erase(leaving_, worker) > 0; }
 
 std::optional<ReportTrouble> GroupWorkers::note_trouble(const GroupJoinRequested& said,
-                                                        MonoTime now) {
+                                                        MonoTime now, Duration host_lost_after) {
   Worker& worker = workers_.at(said.member);
   if (worker.troubles > 0 && now - worker.troubled < kSameTrouble) return std::nullopt;
+  if (worker.troubles == 0) worker.first_troubled = now;
   worker.troubled = now;
-  return ReportTrouble{said.member, said.problem, ++worker.troubles == kMostTroubles, said.trouble};
+  ++worker.troubles;
+  const bool may_be_host =
+      said.trouble == Trouble::kServers && now - worker.first_troubled < host_lost_after;
+  return ReportTrouble{said.member, said.problem, worker.troubles >= kMostTroubles && !may_be_host,
+                       said.trouble};
 }
 
 std::vector<Member> GroupWorkers::admitted() const {

@@ -22,6 +22,7 @@ namespace antdt::ctl::servers {
 class GroupWorkers {
  public:
   // A join is repeated until it is answered, so a report within this time is of the same trouble.
+  // After this time the worker may try again.
   static constexpr Duration kSameTrouble = std::chrono::seconds(5);
   static constexpr std::uint32_t kMostTroubles = 5;
 
@@ -45,9 +46,11 @@ class GroupWorkers {
   bool settle(Member worker);
   [[nodiscard]] const std::vector<Member>& leaving() const { return leaving_; }
 
-  // An admitted worker could not begin. Empty if it reported that a moment ago.
+  // An admitted worker could not begin. Empty if it reported that a moment ago. It is the last time
+  // not before `host_lost_after` if it is the servers: one that is on a silent host may be
+  // replaced.
   [[nodiscard]] std::optional<ReportTrouble> note_trouble(const GroupJoinRequested& said,
-                                                          MonoTime now);
+                                                          MonoTime now, Duration host_lost_after);
 
   // The workers that may be told where the servers are, in rising order.
   [[nodiscard]] std::vector<Member> admitted() const;
@@ -65,7 +68,8 @@ class GroupWorkers {
     State state = State::kNamed;
     std::uint64_t from = 0;
     std::uint32_t troubles = 0;  // how many in this group
-    MonoTime troubled{};         // when it last reported trouble
+    MonoTime first_troubled{};
+    MonoTime troubled{};  // when it last reported trouble
   };
 
   std::map<Member, Worker> workers_;

@@ -104,7 +104,10 @@ void ServerGroup::on(const GroupJoinRequested& e, Effects& out) {
   if (!workers_.is_admitted(e.member)) return;
   if (!e.problem.empty()) {
     if (rows_.may_ask_again(e.trouble)) return slices_unread(e, out);
-    if (auto trouble = workers_.note_trouble(e, now_)) out.emplace_back(std::move(*trouble));
+    auto trouble = workers_.note_trouble(e, now_, config_.host_lost_after);
+    // It tries again a while later, and repeats its join until then.
+    if (!trouble) return;
+    out.emplace_back(std::move(*trouble));
   }
   out.emplace_back(AdmitWorker{e.member});
 }

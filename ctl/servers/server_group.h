@@ -61,6 +61,7 @@ struct ServerGroupConfig {
   Duration hang_after = std::chrono::seconds(120);
   std::uint32_t replicas = 1;  // how many processes form one server: 1 or 2
   bool keeps_rows = false;     // when a server is lost, the others keep their rows
+  Duration host_lost_after{};  // a host that is silent for less may come back
 };
 
 class ServerGroup {

@@ -167,6 +167,7 @@ Result<ctl::JobMachineConfig> machine_config(const launcher::JobConfig& config,
   // a fingerprint of its own.
   if (config.data.format == "index") machine.data.fingerprint.clear();
   machine.hang_after = config.failure.hang_after;
+  machine.host_lost_after = config.failure.host_lost_after;
   for (const launcher::DeviceEntry& d : config.device) {
     machine.devices.push_back({d.workers, d.host, {d.name, d.max_micro_batch}});
   }

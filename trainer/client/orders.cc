@@ -97,8 +97,11 @@ Generation Orders::rostered() const {
 bool Orders::is_prepared_for(Generation generation) const {
   const auto* join = standing_ ? std::get_if<wire::Join>(&standing_->message.body) : nullptr;
   if (join && join->collective) {
-    // The worker has nothing more to do with the generation that it was in.
-    return rostered() == generation && generation > standing_->message.generation;
+    // The worker has nothing more to do with the generation that it was in, unless it could not
+    // begin there and tries again.
+    const Generation was_in = standing_->message.generation;
+    const bool fits = join->problem.empty() ? generation > was_in : generation >= was_in;
+    return rostered() == generation && fits;
   }
   return rostered() == Generation{} || rostered() == generation;
 }
@@ -166,8 +169,19 @@ std::optional<Generation> Orders::abort_waiting() const {
 // ------------------------------------------------------------------- what stands
 
 void Orders::stand(OutboundBody body, MonoTime now, Effects& out) {
+  const auto* join = std::get_if<wire::Join>(&body);
+  if (join && !join->problem.empty()) expect_servers_again();
   standing_ = Standing{{current_, 0, std::move(body)}, now};
   out.emplace_back(standing_->message);
+}
+
+// A worker that could not begin with its servers has done nothing with them. It tries again when it
+// is told of them again, and that is then no repetition, nor is the phase that follows.
+void Orders::expect_servers_again() {
+  if (rostered() != current_) return;
+  seen_.erase(Order(wire::PsRoster{}).index());
+  const auto phase = seen_.find(Order(wire::PhaseStart{}).index());
+  if (phase != seen_.end() && phase->second.first == current_) seen_.erase(phase);
 }
 
 void Orders::repeat_standing(MonoTime now, Effects& out) {

@@ -6,7 +6,8 @@
 // pointless. For that reason orders may come twice, and the second one is dropped. With parameter
 // servers, a phase counts only after the roster of its generation. Without the roster, the join is
 // repeated; or, in an earlier generation, that generation ends and a join follows, which brings
-// both.
+// both. After a join that names a problem, the roster of the same generation counts once more: the
+// worker tries again.
 #pragma once
 
 #include <cstdint>
@@ -73,6 +74,7 @@ class Orders {
   // Whether a phase of this generation is meaningful for this worker.
   [[nodiscard]] bool is_prepared_for(Generation generation) const;
   void roster_is_missing(Generation generation, Effects& out);
+  void expect_servers_again();
   void hold_servers(Generation generation, const wire::PsRoster& roster);
 
   Generation newest_;

@@ -588,7 +588,23 @@ TEST_F(ServerGroupTest, AWorkerThatCannotBeginTriesAgainAndIsInTheEndGivenUp) {
     EXPECT_EQ(all<ReportTrouble>(effects)[0].problem, "cannot read slices");
     EXPECT_EQ(all<ReportTrouble>(effects)[0].trouble, servers::Trouble::kCheckpoint);
     EXPECT_EQ(all<ReportTrouble>(effects)[0].last, n == 5);
-    EXPECT_TRUE(all<ReportTrouble>(step(cannot)).empty()) << "the same, said again";
+    const auto again = step(cannot);
+    EXPECT_TRUE(all<ReportTrouble>(again).empty()) << "the same, said again";
+    EXPECT_TRUE(all<AdmitWorker>(again).empty()) << "a server that refuses at once is not besieged";
+  }
+}
+
+TEST_F(ServerGroupTest, AServerThatIsNotReachedDoesNotEndTheJobBeforeItsHostCanBeGivenUp) {
+  ServerGroupConfig config{2, SyncStrategy::kPsBsp, 0};
+  config.host_lost_after = std::chrono::seconds(100);
+  group = ServerGroup(config);
+  form();
+  for (int n = 1; n <= 12; ++n) {
+    now += std::chrono::seconds(10);
+    const auto told = all<ReportTrouble>(
+        step(GroupJoinRequested{w(1), "", key(w(1)), "cannot reach parameter server s1"}));
+    ASSERT_EQ(told.size(), 1U);
+    EXPECT_EQ(told[0].last, n >= 11) << n;
   }
 }
 

@@ -605,6 +605,47 @@ TEST_F(ClientCoreTest, AJoinOutlivesThePhasesOfTheServersThatWereLeft) {
   EXPECT_FALSE(core.next_directive());
 }
 
+TEST_F(ClientCoreTest, AWorkerThatCouldNotBeginIsToldOfTheServersOfThatGenerationOnceMore) {
+  const wire::PhaseStart phase{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0};
+  const auto admitted = [&] {
+    receive(wire::PsRoster{{"/a"}, SyncStrategy::kPsBsp, 0}, Generation{1});
+    receive(phase, Generation{1});
+  };
+  welcome();
+  step(wire::Join{});
+  admitted();
+  wire::Join cannot;
+  cannot.problem = "cannot reach parameter server s0 from here";
+  for (int tries = 0; tries < 3; ++tries) {
+    ASSERT_TRUE(next_is<wire::PsRoster>()) << "try " << tries;
+    ASSERT_TRUE(next_is<wire::PhaseStart>());
+    step(cannot);
+    receive(phase, Generation{1});
+    EXPECT_FALSE(core.next_directive()) << "the roster comes first";
+    now += seconds(2);
+    EXPECT_EQ(sent<wire::Join>(step(TimePassed{})).size(), 1U);
+    for (int i = 0; i < 2; ++i) admitted();  // both joins are answered
+    now += seconds(2);
+    EXPECT_EQ(said(step(TimePassed{})), 0U) << "it says once of each try that it failed";
+  }
+  ASSERT_TRUE(next_is<wire::PsRoster>());
+  ASSERT_TRUE(next_is<wire::PhaseStart>());
+  EXPECT_FALSE(core.next_directive());
+}
+
+TEST_F(ClientCoreTest, AProblemWithServersMakesNoOrdersOfTheNextGenerationComeTwice) {
+  welcome();
+  receive(wire::PsRoster{{"/a"}, SyncStrategy::kPsBsp, 0}, Generation{1});
+  ASSERT_TRUE(next_is<wire::PsRoster>());
+  receive(wire::PsRoster{{"/a"}, SyncStrategy::kPsBsp, 0}, Generation{2});
+  wire::Join cannot;
+  cannot.problem = "cannot reach parameter server s0 from here";
+  step(cannot);
+  receive(wire::PsRoster{{"/a"}, SyncStrategy::kPsBsp, 0}, Generation{2});
+  EXPECT_TRUE(next_is<wire::PsRoster>());
+  EXPECT_FALSE(core.next_directive());
+}
+
 TEST_F(ClientCoreTest, ARosterOfServersReleasesTheGenerationBeforeAndIsVoidOnceAborted) {
   welcome();
   receive(wire::PsRoster{{"/a"}, SyncStrategy::kPsBsp, 0}, Generation{1});

@@ -263,23 +263,36 @@ void Server::answer_waiting(std::vector<ReplyTo>& replies) {
 
 // --------------------------------------------------------------------- pushing
 
+bool Server::is_closed(const wire::PsPush& m) const {
+  return consistency_ == Consistency::kBarrier && m.version < version_;
+}
+
+bool Server::has_taken(Member member, const wire::PsPush& m) const {
+  const auto found = workers_.find(member);
+  if (found == workers_.end() || !store_ || consistency_ == Consistency::kSteps) return false;
+  const Worker& worker = found->second;
+  return is_closed(m) || m.number <= worker.applied || worker.staged.contains(m.number);
+}
+
 void Server::on(const Asker& from, const wire::PsPush& m, std::vector<ReplyTo>& replies) {
   Worker* worker = worker_of(from, replies);
   if (worker == nullptr) return;
   if (consistency_ == Consistency::kSteps) return replies.push_back({from, invalid(kFollows)});
-  const bool closed = consistency_ == Consistency::kBarrier && m.version < version_;
-  if (closed || m.number <= worker->applied) {
-    replies.push_back({from, wire::PsStaged{m.number, closed ? wire::PsStaging::kLate
-                                                             : wire::PsStaging::kStaged}});
+  if (is_closed(m) || m.number <= worker->applied) {
+    replies.push_back({from, wire::PsStaged{m.number, is_closed(m) ? wire::PsStaging::kLate
+                                                                   : wire::PsStaging::kStaged}});
     return;
+  }
+  if (worker->staged.contains(m.number)) {
+    // What was staged stays: a backup has heard of nothing else (has_taken).
+    return answer_staged(from, m.number, *worker, replies);
   }
   auto parts = parts_of(m.rows);
   if (!parts) {
     replies.push_back({from, invalid(parts.error().message)});
     return;
   }
-  const bool again = worker->staged.contains(m.number);
-  if (!again && worker->staged.size() > kMostStaged) {
+  if (worker->staged.size() > kMostStaged) {
     replies.push_back(
         {from, wire::Refused{wire::RefusalCode::kFull,
                              fmt::format("{} pushes are staged already", worker->staged.size())}});
@@ -291,12 +304,17 @@ void Server::on(const Asker& from, const wire::PsPush& m, std::vector<ReplyTo>& 
   }
   worker->idle = false;
   worker->staged[m.number] = {m.version, std::move(*parts)};
-  if (worker->staged.size() > kMostStaged) {
-    worker->held = from;
-    worker->held_number = m.number;
+  answer_staged(from, m.number, *worker, replies);
+}
+
+void Server::answer_staged(const Asker& from, std::uint64_t number, Worker& worker,
+                           std::vector<ReplyTo>& replies) {
+  if (worker.staged.size() > kMostStaged) {
+    worker.held = from;
+    worker.held_number = number;
     return;
   }
-  replies.push_back({from, wire::PsStaged{m.number, wire::PsStaging::kStaged}});
+  replies.push_back({from, wire::PsStaged{number, wire::PsStaging::kStaged}});
 }
 
 void Server::on(const Asker& from, const wire::PsIdle& m, std::vector<ReplyTo>& replies,

@@ -83,6 +83,8 @@ class Server {
   void on(const Asker& from, const wire::PsPush& m, std::vector<ReplyTo>& replies);
   void on(const Asker& from, const wire::PsStepPull& m, std::vector<ReplyTo>& replies);
   void on(const Asker& from, const wire::PsStepPush& m, std::vector<ReplyTo>& replies);
+  // Whether this push changes nothing any more: it is staged, applied or late.
+  [[nodiscard]] bool has_taken(Member member, const wire::PsPush& m) const;
   // `decided`: how many decisions this server has made as a home (PsIdled).
   void on(const Asker& from, const wire::PsIdle& m, std::vector<ReplyTo>& replies,
           std::uint64_t decided = 0);
@@ -192,6 +194,7 @@ class Server {
   [[nodiscard]] Status begin_means(const std::vector<Part>& parts);
   [[nodiscard]] std::uint64_t slowest() const;
   [[nodiscard]] bool may_pull(std::uint64_t clock) const;
+  [[nodiscard]] bool is_closed(const wire::PsPush& m) const;  // of a step that is decided
   [[nodiscard]] bool waits_for_cut(const Home& home) const;
   void mark(Home& home, const wire::PsDecision& marker);
   void take(const wire::PsDecision& decision, std::vector<ReplyTo>& replies);
@@ -199,6 +202,9 @@ class Server {
   // Follows the steps of the sender, and answers it.
   void follow_steps(const Asker& from, const steps::Input& input,
                     const std::vector<wire::PsRows>& wanted, std::vector<ReplyTo>& replies);
+  // At once, or when fewer pushes of this worker are staged.
+  static void answer_staged(const Asker& from, std::uint64_t number, Worker& worker,
+                            std::vector<ReplyTo>& replies);
   void answer_waiting(std::vector<ReplyTo>& replies);
   void update(const wire::PsDecision& decision);
   void forget_decided(std::vector<ReplyTo>& replies);

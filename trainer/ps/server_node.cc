@@ -60,9 +60,12 @@ void ServerNode::take_effects(node::Effects& out) {
 bool ServerNode::changes(const node::Input& input) const {
   if (holds<node::TellUnsent>(input) || holds<node::TimePassed>(input)) return false;
   const auto* asked = std::get_if<node::RequestHeard>(&input);
-  return asked == nullptr || (asked->generation == start_.generation &&
-                              !std::holds_alternative<node::Unreadable>(asked->body) &&
-                              !std::holds_alternative<wire::PsPull>(asked->body));
+  if (asked == nullptr) return true;
+  const auto* push = std::get_if<wire::PsPush>(&asked->body);
+  return asked->generation == start_.generation &&
+         !std::holds_alternative<node::Unreadable>(asked->body) &&
+         !std::holds_alternative<wire::PsPull>(asked->body) &&
+         !(push != nullptr && server_.has_taken(asked->from.member, *push));
 }
 
 // --------------------------------------------------------------------- workers

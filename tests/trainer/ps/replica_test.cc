@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <utility>
+
 #include "core/wire/codec.h"
 #include "tests/sanitized.h"
 #include "tests/trainer/ps/replica_cluster.h"
@@ -119,6 +124,132 @@ TEST(ReplicaPairTest, NothingIsSentBeforeTheBackupHasTakenItInThisView) {
   }
   EXPECT_TRUE(stepped(primary, replica::CopiesTaken{5, 2}).empty()) << "it has not said so much";
   EXPECT_EQ(of_node<node::AnswerServe>(stepped(primary, replica::CopiesTaken{5, 1})).size(), 1U);
+}
+
+// A primary and its backup, with the table of w0 open in both. The test carries what is between
+// them.
+class PrimaryAndBackup {
+ public:
+  PrimaryAndBackup() {
+    tell(serve(1));
+    ask(wire::PsOpen{7, {{"t", 1, "sum", 0, 0, 0, "zero", 0}}});
+    deliver();
+  }
+  // A request of w0 with a number of its own, or the one before again.
+  void ask(node::Request request, bool again = false, const std::string& peer = "w0") {
+    if (!again) ++seq_;
+    tell(node::RequestHeard{{peer, w(0), seq_}, Generation{1}, std::move(request)});
+  }
+  void tick() { tell(node::TimePassed{}); }
+  // The backup takes all that is on its way, and the primary what it answers.
+  void deliver() {
+    while (!copies.empty()) {
+      for (const auto& event : std::exchange(copies, {})) {
+        for (const auto& taken : of_pair<replica::CopiesTaken>(stepped(backup, event))) {
+          take(stepped(primary, taken));
+        }
+      }
+    }
+  }
+  [[nodiscard]] std::uint64_t copied_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const replica::EventCopied& event : copies) bytes += to_wire(event).body.size();
+    return bytes;
+  }
+
+  Replica primary{first_of_two(), replica::Role::kPrimary, 5};
+  Replica backup{first_of_two(), replica::Role::kBackup, 5};
+  std::vector<replica::EventCopied> copies;
+  std::vector<ReplyTo> replies;
+
+ private:
+  void tell(const node::Input& input) { take(stepped(primary, input)); }
+  void take(const replica::Effects& effects) {
+    std::ranges::move(of_pair<replica::EventCopied>(effects), std::back_inserter(copies));
+    std::ranges::move(of_node<ReplyTo>(effects), std::back_inserter(replies));
+  }
+  std::uint64_t seq_ = 0;
+};
+
+wire::PsPush large_push(std::uint64_t number) {
+  std::vector<std::uint64_t> keys(10'000);
+  std::iota(keys.begin(), keys.end(), std::uint64_t{1});
+  return {
+      number, 0, {{0, to_bytes(keys), to_bytes(std::vector<float>(keys.size(), float(number)))}}};
+}
+
+TEST(ReplicaPairTest, WhatWaitsForABackupThatStandsStillIsBoundedHoweverOftenWorkersAskAgain) {
+  PrimaryAndBackup pair;
+  pair.replies.clear();
+  for (std::uint64_t number = 1; number <= 8; ++number) {
+    pair.ask(large_push(number));
+    for (int i = 0; i < 8; ++i) {
+      pair.tick();
+      pair.ask(large_push(number), true);
+      pair.ask(large_push(number), true, "w0 after its link broke");
+    }
+  }
+  const std::uint64_t one = to_wire({5, 1, said(large_push(1))}).body.size();
+  EXPECT_LT(pair.copied_bytes(), 9 * one) << "each push was sent once";
+  EXPECT_TRUE(pair.replies.empty());
+  pair.deliver();
+  EXPECT_FALSE(pair.primary.is_ahead());
+  const auto answered = std::ranges::count_if(
+      pair.replies, [](const ReplyTo& reply) { return reply.to.peer == "w0"; });
+  EXPECT_EQ(answered, 8) << "one answer to each request";
+}
+
+TEST(ReplicaPairTest, RowsThatWorkersPullAgainAreHeldOnceForABackupThatStandsStill) {
+  PrimaryAndBackup pair;
+  pair.ask(large_push(1));
+  pair.replies.clear();
+  const wire::PsPull pull{0, {{0, to_bytes(std::vector<std::uint64_t>{1}), {}}}};
+  pair.ask(pull);
+  for (int i = 0; i < 20; ++i) pair.ask(pull, true);
+  pair.deliver();
+  EXPECT_EQ(std::ranges::count_if(pair.replies,
+                                  [](const ReplyTo& reply) {
+                                    return std::holds_alternative<wire::PsPulled>(reply.body);
+                                  }),
+            1);
+  pair.ask(pull, true);
+  EXPECT_TRUE(std::holds_alternative<wire::PsPulled>(pair.replies.back().body))
+      << "that answer was lost";
+}
+
+TEST(ReplicaPairTest, CopiesThatWereLostAreSentAgainOnceTheBackupSaysHowFarItIs) {
+  PrimaryAndBackup pair;
+  for (std::uint64_t number = 1; number <= 4; ++number) pair.ask(large_push(number));
+  pair.copies.resize(1);  // the link broke
+  pair.deliver();
+  EXPECT_TRUE(pair.primary.is_ahead());
+  for (int i = 0; i < 2; ++i) pair.tick();
+  ASSERT_EQ(pair.copies.size(), 1U);
+  EXPECT_LT(pair.copied_bytes(), 1000U) << "the question, and no push";
+  pair.deliver();
+  EXPECT_FALSE(pair.primary.is_ahead());
+}
+
+TEST(ReplicaPairTest, ABackupThatIsSlowIsNotSentTheSameAgain) {
+  PrimaryAndBackup pair;
+  for (std::uint64_t number = 1; number <= 4; ++number) pair.ask(large_push(number));
+  for (int i = 0; i < 10; ++i) pair.tick();
+  const auto on_their_way = std::exchange(pair.copies, {});
+  for (const auto& event : on_their_way) {
+    pair.copies = {event};
+    pair.deliver();
+    EXPECT_TRUE(pair.copies.empty());
+  }
+  EXPECT_FALSE(pair.primary.is_ahead());
+}
+
+TEST(ReplicaPairTest, NoMoreIsSentThanTheBytesThatMayBeUnderWay) {
+  PrimaryAndBackup pair;
+  const wire::PsPut put{{{0, {}, std::string(Replica::kMostUnderWay / 4, 'x')}}};
+  for (int i = 0; i < 5; ++i) pair.ask(put);
+  EXPECT_EQ(pair.copies.size(), 4U);
+  pair.deliver();
+  EXPECT_FALSE(pair.primary.is_ahead());
 }
 
 TEST(ReplicaPairTest, ABackupTakesNothingOfAnotherView) {

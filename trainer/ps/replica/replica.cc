@@ -24,6 +24,10 @@ bool is_due(const ServerNode& node, const node::Input& input) {
          node.waits_for<node::WritingBegun>() == std::holds_alternative<node::WritingBegun>(input);
 }
 
+bool is_of_worker(const node::RequestHeard& request) {
+  return request.from.member.worker.role != 's';
+}
+
 // Approximate memory of the input.
 std::uint64_t bytes_of(const node::Input& input) {
   constexpr std::uint64_t kSmall = 256;
@@ -96,6 +100,7 @@ void Replica::on(const node::Input& input) {
 }
 
 void Replica::take(const node::Input& input) {
+  if (answer_is_held(input)) return;
   if (node_.changes(input)) {
     ++taken_;
     if (copies()) copy(input);
@@ -110,14 +115,29 @@ void Replica::say(node::Effect effect) {
   if (is_alone() || is_file_work(effect) || taken_ <= acknowledged_) {
     effects_.emplace_back(std::move(effect));
   } else {
+    if (const auto* reply = std::get_if<ReplyTo>(&effect)) {
+      held_answers_.emplace(reply->to.peer, reply->to.seq);
+    }
     held_.push_back({taken_, std::move(effect)});
   }
+}
+
+// A worker repeats what is not answered, for as long as the backup is silent. Its answer would be
+// held a second time, with all rows, and the event be copied a second time.
+bool Replica::answer_is_held(const node::Input& input) const {
+  const auto* request = std::get_if<node::RequestHeard>(&input);
+  return request != nullptr && is_of_worker(*request) &&
+         held_answers_.contains({request->from.peer, request->from.seq});
 }
 
 void Replica::let_go() {
   const bool all = is_alone();
   while (!held_.empty() && (all || held_.front().after <= acknowledged_)) {
-    effects_.emplace_back(std::move(held_.front().effect));
+    node::Effect& effect = held_.front().effect;
+    if (const auto* reply = std::get_if<ReplyTo>(&effect)) {
+      held_answers_.erase({reply->to.peer, reply->to.seq});
+    }
+    effects_.emplace_back(std::move(effect));
     held_.pop_front();
   }
 }
@@ -133,20 +153,35 @@ void Replica::copy(const node::Input& input) {
 
 void Replica::send_copies() {
   if (sender_) return;
-  for (; sent_ < taken_ && sent_ < acknowledged_ + kAhead; ++sent_) {
-    effects_.emplace_back(copied_[sent_ - acknowledged_]);
+  const auto may_send = [&] {
+    const bool has_room = sent_ < acknowledged_ + kAhead && under_way_ < kMostUnderWay;
+    return sent_ < taken_ && (has_room || sent_ == acknowledged_);
+  };
+  for (; may_send(); ++sent_) {
+    const replica::EventCopied& next = copied_[sent_ - acknowledged_];
+    under_way_ += bytes_of(next.input);
+    effects_.emplace_back(next);
   }
 }
 
-// Copies that were not acknowledged between two ticks count as lost.
+void Replica::send_again() {
+  sent_ = acknowledged_;
+  under_way_ = 0;
+  send_copies();
+}
+
+// If nothing was acknowledged between two ticks, copies may be lost, or the other process stands
+// still. It is asked, because copies that were repeated to one that stands still would fill the
+// memory of this process.
 void Replica::tick() {
   if (!copies()) return;
   if (image_is_due_) return begin_due_image();
   if (sender_) {
     for (wire::PsImage& piece : sender_->look()) effects_.emplace_back(std::move(piece));
-  } else if (std::exchange(acknowledged_before_, acknowledged_) == acknowledged_) {
-    sent_ = acknowledged_;
-    send_copies();
+  } else if (std::exchange(acknowledged_before_, acknowledged_) == acknowledged_ &&
+             acknowledged_ < sent_) {
+    asked_behind_ = sent_;
+    effects_.emplace_back(replica::EventCopied{view_, 0, node::DecisionsApplied{}});
   }
   const std::uint64_t rows = node_.store() == nullptr ? 0 : node_.store()->bytes();
   if (state_ == State::kSending && behind_ > std::max(most_behind_, rows)) send_image();
@@ -154,11 +189,13 @@ void Replica::tick() {
 
 void Replica::acknowledge(std::uint64_t number) {
   acknowledged_ = std::max(acknowledged_, number);
-  sent_ = std::max(sent_, acknowledged_);
   while (!copied_.empty() && copied_.front().number <= acknowledged_) {
-    behind_ -= bytes_of(copied_.front().input);
+    const std::uint64_t bytes = bytes_of(copied_.front().input);
+    behind_ -= bytes;
+    if (copied_.front().number <= sent_) under_way_ -= bytes;
     copied_.pop_front();
   }
+  sent_ = std::max(sent_, acknowledged_);
 }
 
 void Replica::on(const replica::CopiesTaken& input) {
@@ -171,8 +208,15 @@ void Replica::on(const replica::CopiesTaken& input) {
     sender_.reset();
     effects_.emplace_back(replica::DropState{});
   }
+  const bool nothing_new = input.number <= acknowledged_;
   acknowledge(input.number);
-  send_copies();
+  // Messages keep their order: what was sent before the question, and is missing in its answer, is
+  // lost.
+  if (nothing_new && std::exchange(asked_behind_, 0) > acknowledged_) {
+    send_again();
+  } else {
+    send_copies();
+  }
   let_go();
   hold_if_all_is_sent();
 }
@@ -206,13 +250,17 @@ void Replica::begin_due_image() {
 
 // The process that joins begins with the present state; earlier events mean nothing to it.
 void Replica::send_image() {
-  copied_.clear();
-  behind_ = 0;
+  forget_copies();
   acknowledged_ = acknowledged_before_ = sent_ = taken_;
   image_is_due_ = false;
   sender_.emplace(view_, ++images_, taken_);
   effects_.emplace_back(replica::KeepState{images_});
   ask_for_piece();
+}
+
+void Replica::forget_copies() {
+  copied_.clear();
+  behind_ = under_way_ = asked_behind_ = 0;
 }
 
 void Replica::ask_for_piece() {
@@ -301,8 +349,7 @@ void Replica::become_alone(std::uint64_t view) {
   }
   view_ = view;
   const bool promoted = std::exchange(state_, State::kAlone) == State::kBackup;
-  copied_.clear();
-  behind_ = 0;
+  forget_copies();
   image_is_due_ = false;
   if (sender_) effects_.emplace_back(replica::DropState{});
   sender_.reset();

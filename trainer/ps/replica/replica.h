@@ -15,6 +15,10 @@
 // earlier view change nothing, so a primary that was replaced has no effect any more, even before
 // it hears of that.
 //
+// Links keep the order of messages. If nothing is acknowledged for a while, the primary asks the
+// other process how far it is, and sends again what is missing in the answer. One that stands still
+// does not answer, so what waits for it is bounded, however often workers repeat their requests.
+//
 // A process that joins gets an image of the state after some event (state_copy.h), then the events
 // that follow; nobody waits for it meanwhile. Only the two that a group begins with read the
 // group's checkpoint; an image is not begun before its rows are in the primary. When every event
@@ -32,7 +36,9 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -46,7 +52,8 @@ namespace replica {
 using Role = wire::ReplicaRole;
 
 // ---- inputs, besides those of the node, and PsImage from the primary. EventCopied, from the
-// primary: an input of its node, numbered from 1 over the whole life of the pair.
+// primary: an input of its node, numbered from 1 over the whole life of the pair. With number 0
+// nothing has happened; the primary asks how far the other process is.
 struct EventCopied {
   std::uint64_t view = 0;
   std::uint64_t number = 0;
@@ -100,6 +107,8 @@ class Replica {
  public:
   // How many events may be unacknowledged by the other process.
   static constexpr std::uint64_t kAhead = 1024;
+  // While the events that were sent and not acknowledged have this many bytes, none is sent.
+  static constexpr std::uint64_t kMostUnderWay = 64ULL << 20;
   // How many bytes of events may wait for a process that joins; or as many as the rows have, if
   // that is more. Beyond that it gets a new image instead.
   static constexpr std::uint64_t kMostBehind = 256ULL << 20;
@@ -149,6 +158,7 @@ class Replica {
   void take(const node::Input& input);
   void copy(const node::Input& input);
   void say(node::Effect effect);
+  [[nodiscard]] bool answer_is_held(const node::Input& input) const;
   void let_go();
   void tick();
   [[nodiscard]] static State state_in(replica::Role role);
@@ -165,6 +175,8 @@ class Replica {
   void ask_for_piece();
   void acknowledge(std::uint64_t number);
   void send_copies();
+  void send_again();
+  void forget_copies();
   void hold_if_all_is_sent();
   void break_up(std::string error, bool unread = false);
   void check_invariants() const;
@@ -180,7 +192,10 @@ class Replica {
   std::uint64_t sent_ = 0;                   // the newest event that was copied
   std::deque<replica::EventCopied> copied_;  // not acknowledged yet; consecutive numbers
   std::uint64_t behind_ = 0;                 // bytes of these
+  std::uint64_t under_way_ = 0;              // bytes of those of these that were sent
+  std::uint64_t asked_behind_ = 0;  // the event behind which the other process was asked; 0: none
   std::deque<Held> held_;
+  std::set<std::pair<std::string, std::uint64_t>> held_answers_;  // of these, to which requests
   std::optional<StateSender> sender_;  // set until the whole image has been acknowledged
   std::uint64_t images_ = 0;           // how many were made in this process
   bool image_is_due_ = false;          // the process that joins waits for one to begin

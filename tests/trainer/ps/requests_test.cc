@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// "2: 7": request 7 is sent over link 2.
+// "2: 7": request 7 is sent over link 2. "2: ?": its server is asked for nothing.
 class RequestsTest : public ::testing::Test {
  protected:
   void begin(requests::Start start) {
@@ -61,7 +61,10 @@ class RequestsTest : public ::testing::Test {
       } else if (const auto* close = std::get_if<requests::CloseRequestLink>(&effect)) {
         shown.push_back(fmt::format("close {}", close->link));
       } else if (const auto* send = std::get_if<requests::SendRequest>(&effect)) {
-        shown.push_back(fmt::format("{}: {}", send->link, send->seq));
+        const bool is_question = std::holds_alternative<wire::PsPull>(*send->ask);
+        if (is_question) question_ = send->seq;
+        shown.push_back(is_question ? fmt::format("{}: ?", send->link)
+                                    : fmt::format("{}: {}", send->link, send->seq));
       } else if (const auto* check = std::get_if<requests::CheckReach>(&effect)) {
         shown.push_back(fmt::format("check {}", check->endpoint));
       } else {
@@ -74,6 +77,7 @@ class RequestsTest : public ::testing::Test {
 
   std::optional<Requests> asks_;
   requests::Effects effects_;
+  std::uint64_t question_ = 0;  // number of the last one
   MonoTime now{};
 };
 
@@ -106,6 +110,56 @@ TEST_F(RequestsTest, AnUnansweredRequestIsRepeatedUnchanged) {
   EXPECT_THAT(wait(), IsEmpty());
 }
 
+// A server of which all workers together want more than it can do answers later than the interval.
+TEST_F(RequestsTest, ASlowServerIsSentEachRequestOnce) {
+  begin(one_server(seconds(2)));
+  for (int round = 0; round < 10; ++round) {
+    const Requests::Id id = say();
+    EXPECT_THAT(show(), ElementsAre(fmt::format("1: {}", id)));
+    now += seconds(2);
+    EXPECT_THAT(wait(), ElementsAre("1: ?"));
+    now += seconds(1);
+    answer(1, id);
+    step(requests::ReplyHeard{1, question_, wire::PsPulled{}});
+    EXPECT_THAT(wait(), IsEmpty());
+  }
+}
+
+TEST_F(RequestsTest, AServerThatStandsStillIsAskedForNothingAndAnswersEachRequestOnce) {
+  begin(one_server(seconds(2)));
+  const Requests::Id one = say(1);
+  const Requests::Id two = say(2);
+  show();
+  for (int i = 0; i < 15; ++i) {
+    now += seconds(2);
+    EXPECT_THAT(wait(), ElementsAre("1: ?"));
+  }
+  answer(1, one);
+  answer(1, two);
+  step(requests::ReplyHeard{1, question_, wire::PsPulled{}});
+  EXPECT_THAT(wait(), IsEmpty());
+}
+
+TEST_F(RequestsTest, WhatWasLostIsRepeatedAsSoonAsTheServerAnswersWhatItWasAskedBehindIt) {
+  begin(one_server(seconds(2)));
+  const Requests::Id lost = say();
+  show();
+  now += seconds(2);
+  EXPECT_THAT(wait(), ElementsAre("1: ?"));
+  const Requests::Id later = say();
+  show();
+  step(requests::ReplyHeard{1, question_, wire::Refused{}});
+  EXPECT_EQ(asks_->next_due(), now);
+  EXPECT_THAT(wait(), ElementsAre(fmt::format("1: {}", lost)));
+  EXPECT_THAT(wait(), IsEmpty());
+  now += seconds(2);
+  EXPECT_THAT(wait(), ElementsAre("1: ?")) << "also for the later one";
+  answer(1, lost);
+  EXPECT_THAT(wait(), IsEmpty()) << "that one was repeated behind the later one";
+  step(requests::ReplyHeard{1, question_, wire::Refused{}});
+  EXPECT_THAT(wait(), ElementsAre(fmt::format("1: {}", later)));
+}
+
 TEST_F(RequestsTest, AServerThatIsSilentForTooLongIsNamed) {
   begin(one_server(hours(1), milliseconds(20)));
   say();
@@ -136,7 +190,7 @@ TEST_F(RequestsTest, ABackupIsAskedForNothingWhenItsPrimaryIsSilentAndIsTheServe
   const Requests::Id id = say();
   show();
   now += Requests::kAgainOfTwo;
-  EXPECT_THAT(wait(), ElementsAre("1: 1", "2: 0"));
+  EXPECT_THAT(wait(), ElementsAre("1: ?", "2: ?"));
   EXPECT_THAT(step(requests::ReplyHeard{2, 0, wire::PsPulled{}}), ElementsAre("close 1"));
   EXPECT_THAT(wait(), ElementsAre("2: 1")) << "at once";
   answer(1, id);
@@ -155,7 +209,7 @@ TEST_F(RequestsTest, ANewerRosterNamesOtherProcesses) {
   roster.number = 4;
   EXPECT_THAT(step(requests::WaitGoesOn{}), ElementsAre("look"));
   EXPECT_THAT(step(requests::RosterLooked{roster}),
-              ElementsAre("close 1", "open 3 to s2", "2: 1", "3: 0"));
+              ElementsAre("close 1", "open 3 to s2", "2: 1", "3: ?"));
   roster.servers = {"s5"};
   roster.others = {};
   EXPECT_THAT(step(requests::RosterLooked{roster}),
@@ -186,7 +240,7 @@ TEST_F(RequestsTest, AnotherProcessAtTheSameEndPointHasALinkOfItsOwn) {
     now += seconds(2);
     said = wait();
   }
-  EXPECT_THAT(said, ElementsAre("check s1", "3: 2")) << "this process was never heard";
+  EXPECT_THAT(said, ElementsAre("check s1", "3: ?")) << "this process was never heard";
 
   roster.keys = {"key of a third s1"};
   EXPECT_THAT(step(requests::RosterLooked{roster}), ElementsAre("close 3", "open 4 to s1", "4: 2"))

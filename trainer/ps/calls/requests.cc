@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/check.h"
 
@@ -52,8 +53,14 @@ Requests::Id Requests::say(std::uint32_t server, requests::Ask ask, MonoTime now
   const Duration pause = patience_with(servers_[server]);
   auto shared = std::make_shared<const requests::Ask>(std::move(ask));
   out.emplace_back(requests::SendRequest{servers_[server].link, ++seq_, shared});
-  under_way_.emplace(seq_, UnderWay{server, std::move(shared), now, now + pause, pause, {}});
-  return seq_;
+  UnderWay request;
+  request.server = server;
+  request.ask = std::move(shared);
+  request.begun = now;
+  request.again = now + pause;
+  request.pause = pause;
+  request.sent = seq_;
+  return under_way_.emplace(seq_, std::move(request)).first->first;
 }
 
 Duration Requests::patience_with(const Server& server) const {
@@ -62,7 +69,9 @@ Duration Requests::patience_with(const Server& server) const {
 
 void Requests::say_again_now(std::uint32_t server, MonoTime now) {
   for (auto& [id, request] : under_way_) {
-    if (request.server == server) request.again = now;
+    if (request.server != server) continue;
+    request.again = now;
+    request.missing = true;
   }
 }
 
@@ -70,9 +79,17 @@ void Requests::on(const requests::WaitGoesOn&, MonoTime, requests::Effects& out)
   out.emplace_back(requests::LookForRoster{number_});
 }
 
-// From: said, if it is due. To: said again. The backup is asked for no rows at the same time: that
-// is a small request, which the serving process answers at once, and nobody waits for it.
+// Asks for no rows: a small request, which a serving process answers at once, and nobody waits for.
+// The answer to one with a number says that what was sent before it is not on its way any more.
+void Requests::ask_for_nothing(requests::LinkId link, Id id, requests::Effects& out) {
+  out.emplace_back(
+      requests::SendRequest{link, id, std::make_shared<const requests::Ask>(wire::PsPull{})});
+}
+
+// From: said, if it is due. To: said again, if it is missing at the server; else the server is
+// asked for nothing behind it. The backup is asked for nothing at the same time.
 void Requests::say_what_is_due(MonoTime now, requests::Effects& out) {
+  std::set<std::uint32_t> asked, backups_asked;
   for (auto& [id, request] : under_way_) {
     if (request.answer) continue;
     Server& server = servers_[request.server];
@@ -89,13 +106,29 @@ void Requests::say_what_is_due(MonoTime now, requests::Effects& out) {
     if (!server.heard && now - std::max(request.begun, server.since) >= start_.reach) {
       out.emplace_back(requests::CheckReach{request.server, server.at.endpoint});
     }
-    out.emplace_back(requests::SendRequest{server.link, id, request.ask});
-    if (server.other != 0) {
-      out.emplace_back(requests::SendRequest{
-          server.other, 0, std::make_shared<const requests::Ask>(wire::PsPull{})});
+    if (std::exchange(request.missing, false)) {
+      out.emplace_back(requests::SendRequest{server.link, id, request.ask});
+      request.sent = ++seq_;
+      request.asked = false;
+    } else {
+      if (asked.insert(request.server).second) ask_for_nothing(server.link, ++seq_, out);
+      request.asked = true;
+    }
+    if (server.other != 0 && backups_asked.insert(request.server).second) {
+      ask_for_nothing(server.other, 0, out);
     }
     request.pause = std::min(start_.again, request.pause * 2);
     request.again = now + request.pause;
+  }
+}
+
+// A server takes the requests of a link in their order. So one that was sent before this one, and
+// is not answered, was lost, or waits at the server for something else.
+void Requests::note_order(std::uint32_t server, Id answered, MonoTime now) {
+  for (auto& [id, request] : under_way_) {
+    if (request.server != server || request.answer || request.sent >= answered) continue;
+    request.missing = true;
+    if (std::exchange(request.asked, false)) request.again = now;
   }
 }
 
@@ -132,6 +165,7 @@ void Requests::on(requests::ReplyHeard& input, MonoTime now, requests::Effects& 
     move_to_other(static_cast<std::uint32_t>(server - servers_.begin()), now, out);
   }
   server->heard = true;
+  note_order(static_cast<std::uint32_t>(server - servers_.begin()), input.seq, now);
   const auto found = under_way_.find(input.seq);
   if (found == under_way_.end() || found->second.answer) return;
   UnderWay& request = found->second;

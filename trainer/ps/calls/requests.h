@@ -1,11 +1,14 @@
 // Requests of a worker to its parameter servers; any number of them may be outstanding.
 //
 //   said ──its answer──> answered ──take()──> forgotten
-//   said ──(no answer for a while, and the caller waits)──> said again, unchanged
+//   said ──(no answer for a while, and the caller waits)──> the server is asked for no rows
+//   said ──(the server answers what was sent later)──> said again, unchanged, when it is due
 //
-// A server answers a repeated request in the same way (server.h). If a server is two processes
-// (replica/replica.h), then while the primary is silent an empty request is sent to the backup,
-// which answers it only once it is promoted:
+// A server answers a repeated request in the same way (server.h). It takes what comes over a link
+// in its order, so a request is repeated only if it cannot be in the server's queue any more: a
+// server that has more to do than it can would otherwise get even more. If a server is two
+// processes (replica/replica.h), then while the primary is silent an empty request is sent to the
+// backup, which answers it only once it is promoted:
 //
 //   primary, backup ──(the backup answers)──> the backup is the server; pending requests go to it
 //   primary, backup ──(a newer roster)──> the processes that it names
@@ -94,7 +97,8 @@ using Effects = std::vector<Effect>;
 struct Start {
   wire::PsRoster roster;
   Duration give_up{};  // kUnreachable if a request is not answered for this long; 0: never
-  Duration again = std::chrono::seconds(2);  // interval at which unanswered requests are repeated
+  // The interval at which an unanswered request is looked after: said again, or asked behind.
+  Duration again = std::chrono::seconds(2);
   // kUnreachable if a server that was never heard accepts no connection for this long, since it was
   // asked and since it was named.
   Duration reach = std::chrono::seconds(10);
@@ -105,8 +109,8 @@ struct Start {
 class Requests {
  public:
   using Id = std::uint64_t;
-  // A request to a server of two processes is repeated earlier: first after this time, then after
-  // twice as long each time, up to Start::again.
+  // A request to a server of two processes is looked after earlier: first after this time, then
+  // after twice as long each time, up to Start::again.
   static constexpr Duration kAgainOfTwo = std::chrono::milliseconds(250);
 
   explicit Requests(requests::Start start);
@@ -166,7 +170,10 @@ class Requests {
     std::shared_ptr<const requests::Ask> ask;  // kept until it is answered
     MonoTime begun;
     MonoTime again;
-    Duration pause;  // pause before `again`
+    Duration pause{};      // pause before `again`
+    Id sent = 0;           // its place among all that was sent
+    bool asked = false;    // the server was asked for nothing behind it
+    bool missing = false;  // it is not on its way to the server
     std::optional<requests::Reply> answer;
   };
 
@@ -183,6 +190,8 @@ class Requests {
   requests::LinkId open_link(const Address& at, requests::Effects& out);
   void say_again_now(std::uint32_t server, MonoTime now);
   void say_what_is_due(MonoTime now, requests::Effects& out);
+  void ask_for_nothing(requests::LinkId link, Id id, requests::Effects& out);
+  void note_order(std::uint32_t server, Id answered, MonoTime now);
   [[nodiscard]] MonoTime given_up_at(const UnderWay& request) const;
   [[nodiscard]] Result<requests::Reply> take_reply(Id id);
   void check_invariants() const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/overloaded.h"
 #include "core/wire/envelope.h"
@@ -205,18 +206,21 @@ std::uint64_t Server::slowest() const {
   return least.value_or(most);
 }
 
-bool Server::may_pull(std::uint64_t clock) const {
+std::uint64_t Server::reached() const {
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   switch (consistency_) {
     case Consistency::kBarrier:
-      return version_ >= clock;
+      return version_;
     case Consistency::kBounded:
-      return std::ranges::all_of(
-          workers_, [&](const auto& w) { return w.second.idle || w.second.applied >= clock; });
+      for (const auto& [member, worker] : workers_) {
+        if (!worker.idle) least = std::min(least, worker.applied);
+      }
+      return least;
     case Consistency::kUnbounded:
     case Consistency::kSteps:
-      return true;
+      return least;
   }
-  return true;
+  return least;
 }
 
 ServerReply Server::pulled(const std::vector<wire::PsRows>& wanted) {
@@ -239,7 +243,7 @@ ServerReply Server::pulled(const std::vector<wire::PsRows>& wanted) {
 void Server::on(const Asker& from, const wire::PsPull& m, std::vector<ReplyTo>& replies) {
   if (worker_of(from, replies) == nullptr) return;
   if (consistency_ == Consistency::kSteps) return replies.push_back({from, invalid(kFollows)});
-  if (may_pull(m.clock)) {
+  if (m.clock <= reached()) {
     replies.push_back({from, pulled(m.rows)});
     return;
   }
@@ -248,9 +252,11 @@ void Server::on(const Asker& from, const wire::PsPull& m, std::vector<ReplyTo>& 
   waiting_.push_back({from, m});
 }
 
+// All workers may wait, and this is called after each decision, so they are looked through once.
 void Server::answer_waiting(std::vector<ReplyTo>& replies) {
+  const std::uint64_t reached = waiting_.empty() ? 0 : this->reached();
   std::erase_if(waiting_, [&](const Waiting& w) {
-    if (!may_pull(w.pull.clock)) return false;
+    if (w.pull.clock > reached) return false;
     replies.push_back({w.from, pulled(w.pull.rows)});
     return true;
   });

@@ -193,7 +193,8 @@ class Server {
   // has others.
   [[nodiscard]] Status begin_means(const std::vector<Part>& parts);
   [[nodiscard]] std::uint64_t slowest() const;
-  [[nodiscard]] bool may_pull(std::uint64_t clock) const;
+  // The highest clock that a pull may have to be answered (wire::PsPull).
+  [[nodiscard]] std::uint64_t reached() const;
   [[nodiscard]] bool is_closed(const wire::PsPush& m) const;  // of a step that is decided
   [[nodiscard]] bool waits_for_cut(const Home& home) const;
   void mark(Home& home, const wire::PsDecision& marker);

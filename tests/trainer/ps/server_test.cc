@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <random>
 
 #include "core/wire/envelope.h"
@@ -186,6 +187,22 @@ TEST_F(BoundedServerTest, APullWaitsForTheWorkerThatIsFurthestBehind) {
   EXPECT_THAT(says(w(0), wire::PsPull{1, {rows({1})}}), IsEmpty()) << "w1 has pushed nothing";
   stage(w(1), 1, 0, rows({1}, {1}));
   EXPECT_EQ(only<wire::PsPulled>(decide({push(1, 1)})).clock, 1U);
+}
+
+// The server has one thread for all workers, and this is what a round of them costs it. If each
+// decision looked for each pull through all workers, it would be more than 10⁹ looks.
+TEST_F(BoundedServerTest, ManyPullsThatWaitCostEachDecisionNoLookThroughAllWorkersEach) {
+  constexpr std::uint32_t kMany = 2500;
+  for (std::uint32_t i = 0; i < kMany; ++i) server.add_workers({w(i)});
+  const std::clock_t begun = std::clock();
+  for (std::uint32_t i = 0; i + 1 < kMany; ++i) {
+    stage(w(i), 1, 0, rows({1}, {1}));
+    EXPECT_THAT(decide({push(i, 1)}), IsEmpty());
+    EXPECT_THAT(says(w(i), wire::PsPull{1, {rows({1})}}), IsEmpty());
+  }
+  stage(w(kMany - 1), 1, 0, rows({1}, {1}));
+  EXPECT_EQ(decide({push(kMany - 1, 1)}).size(), kMany - 1);
+  EXPECT_LT(std::clock() - begun, 4 * CLOCKS_PER_SEC) << "of this process's time";
 }
 
 TEST_F(BoundedServerTest, AnIdleOrGoneWorkerIsNotWaitedFor) {

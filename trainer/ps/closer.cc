@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 #include <utility>
 
 #include "core/check.h"
@@ -147,11 +146,8 @@ wire::PsPlaces Closer::places(Member member) const {
 }
 
 std::vector<wire::PsPlaces> Closer::places() const {
-  std::set<Member> members;
-  for (const auto& [member, worker] : workers_) members.insert(member);
-  for (const auto& [member, worker] : revoked_) members.insert(member);
   std::vector<wire::PsPlaces> all;
-  for (const Member member : members) all.push_back(places(member));
+  for (const auto& [member, worker] : workers_) all.push_back(places(member));
   return all;
 }
 

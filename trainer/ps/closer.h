@@ -101,8 +101,9 @@ class Closer {
   [[nodiscard]] std::uint64_t decisions() const { return decisions_; }
   // How many updates are decided, including those before this group.
   [[nodiscard]] std::uint64_t updates() const { return updates_; }
-  // What is applied of one worker; and of all workers that this home has heard of, sorted,
-  // including revoked ones.
+  // What is applied of one worker, also of a revoked one; and of all workers of this home, sorted.
+  // A checkpoint needs no places of revoked ones, because the ledger has them before it is ordered
+  // (ctl/servers/group_cut.h), and there are ever more of them.
   [[nodiscard]] wire::PsPlaces places(Member member) const;
   [[nodiscard]] std::vector<wire::PsPlaces> places() const;
   // How many commits were answered in each way; `repeated` counts commits that were received more

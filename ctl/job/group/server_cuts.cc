@@ -1,6 +1,7 @@
 #include "ctl/job/group/server_cuts.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "ctl/job/parts.h"
@@ -56,14 +57,16 @@ void ServerCuts::on(const servers::ConcludeCut& cut, Work& work) {
         fmt::format("phase {} was over before checkpoint {} was written", phase_, cut.number);
   }
   const bool all_is_trained = parts_.lifecycle.phase().what == wire::PhaseKind::kFinish;
+  std::map<Member, const wire::PsPlaces*> places;
+  for (const wire::PsPlaces& p : cut.places) {
+    if (p.phase == written.phase) places.try_emplace({p.worker, p.attempt}, &p);
+  }
   for (const auto& [worker, holder] : ledger.holders()) {
     if (!holder.active || all_is_trained) continue;
-    const auto at = std::ranges::find_if(cut.places, [&](const wire::PsPlaces& p) {
-      return p.worker == worker && p.attempt == holder.attempt && p.phase == written.phase;
-    });
+    const auto at = places.find({worker, holder.attempt});
     // Workers that have not pushed in this phase are still at its beginning.
-    const bool pushed = at != cut.places.end() && !at->applied.empty();
-    written.places.push_back({worker, pushed ? at->applied.back().to : 0});
+    const bool pushed = at != places.end() && !at->second->applied.empty();
+    written.places.push_back({worker, pushed ? at->second->applied.back().to : 0});
   }
   if (const WorkerProcess* first = first_server()) {
     parts_.checkpoints.store(written, first->member(), cut.writers, work);

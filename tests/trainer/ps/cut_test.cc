@@ -73,6 +73,7 @@ class Cluster {
     closer::Effects effects;
     nodes_[home].closer.step(closer::WorkerRevoked{old}, effects);
     const wire::PsPlaces places = nodes_[home].closer.places(old);
+    nodes_[home].settled.push_back(places);
     run(home, effects);
     workers_[index] = member(index, old.attempt.value + 1);
     for (Node& node : nodes_) node.server.add_workers({workers_[index]});
@@ -86,6 +87,7 @@ class Cluster {
     node.closer.step(closer::CutMarked{number, "here"}, effects);
     if (effects.empty()) return;
     node.at_marker[number] = node.closer.places();
+    std::ranges::copy(node.settled, std::back_inserter(node.at_marker[number]));
     run(at, effects);
   }
   // Delivers one decision, if there is any, and sometimes one that was delivered before.
@@ -126,6 +128,7 @@ class Cluster {
     Closer closer{false};
     std::vector<wire::PsDecision> said;
     std::array<std::size_t, kServers> sent{};  // to each
+    std::vector<wire::PsPlaces> settled;       // of the revoked ones, as the ledger would know them
     std::map<std::uint64_t, std::vector<wire::PsPlaces>> at_marker;
     std::map<std::uint64_t, Cut> cuts;
   };

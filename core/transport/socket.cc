@@ -17,7 +17,6 @@ namespace antdt::transport {
 
 namespace {
 
-constexpr std::int64_t kMaxMessageBytes = 64LL * 1024 * 1024;
 constexpr int kLingerMs = 1000;  // so that a last reply is still sent
 
 // A link over a network detects by itself that the other side is silent; a half-open connection is
@@ -186,7 +185,7 @@ Result<Socket> Socket::open(Context& context, bool router) {
     socket.set(zmq::sockopt::backlog, 1024);
     socket.set(zmq::sockopt::reconnect_ivl, 50);
     socket.set(zmq::sockopt::reconnect_ivl_max, 1000);
-    socket.set(zmq::sockopt::maxmsgsize, kMaxMessageBytes);
+    socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(wire::kMostFrameBytes));
     return opened;
   } catch (const zmq::error_t& error) {
     if (error.num() == EMFILE) {

@@ -1,6 +1,7 @@
 // Converts messages to packets and back.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,9 @@
 #include "core/wire/envelope.h"
 
 namespace antdt::wire {
+
+// A peer that sends a larger frame is disconnected (core/transport/socket.h).
+inline constexpr std::size_t kMostFrameBytes = std::size_t{64} << 20;
 
 // Sets `envelope.kind` from the message.
 template <class T>

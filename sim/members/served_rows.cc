@@ -169,7 +169,7 @@ ServedRows::Answer ServedRows::say_pull(const std::vector<Record>& records, Next
   if (!records.empty()) rows.push_back({0, keys_of(records)});
   ps::WorkerCalls& calls = link_->calls();
   const auto ticket =
-      calls.say_step_pull(rows, concluded(), worker_.clock().now(), link_->wanted());
+      calls.say_step_pull(rows, concluded(), worker_.clock().now(), link_->wanted()).value();
   link_->perform_all();
   return await([this, ticket, records, next = std::move(next)]() -> Answer {
     if (!link_->calls().is_here(ticket)) return {};

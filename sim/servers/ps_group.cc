@@ -114,7 +114,7 @@ PsGroup::Answer PsGroup::perform(const ps_worker::AwaitServers&) {
 
 PsGroup::Answer PsGroup::perform(const ps_worker::SayCentrePull&) {
   centre_pull_ =
-      link_->calls().say_pull({{kCentreTable, centre_keys()}}, 0, now(), link_->wanted());
+      link_->calls().say_pull({{kCentreTable, centre_keys()}}, 0, now(), link_->wanted()).value();
   link_->perform_all();
   return {};
 }
@@ -133,7 +133,7 @@ bool PsGroup::take_centre() {
 void PsGroup::say_pull(const std::vector<std::uint64_t>& keys, std::uint64_t clock) {
   std::vector<ps::TableKeys> rows;
   if (!keys.empty()) rows.push_back({0, keys});
-  pull_ = link_->calls().say_pull(rows, clock, now(), link_->wanted());
+  pull_ = link_->calls().say_pull(rows, clock, now(), link_->wanted()).value();
   link_->perform_all();
 }
 

@@ -222,7 +222,7 @@ Status WorkerLink::put(const std::vector<TableGradient>& values) {
 Result<WorkerLink::Pulled> WorkerLink::step_pull(const std::vector<TableKeys>& keys,
                                                  const wire::PsConcluded& concluded) {
   ANTDT_RETURN_IF_ERROR(check_open());
-  const Ticket ticket = calls_.say_step_pull(keys, concluded, clock_.now(), wanted_);
+  ANTDT_TRY(const Ticket ticket, calls_.say_step_pull(keys, concluded, clock_.now(), wanted_));
   perform_all();
   return take(ticket);
 }
@@ -255,7 +255,7 @@ Result<std::uint64_t> WorkerLink::settle() {
 Result<WorkerLink::Ticket> WorkerLink::say_pull(const std::vector<TableKeys>& keys,
                                                 std::uint64_t clock) {
   ANTDT_RETURN_IF_ERROR(check_open());
-  const Ticket ticket = calls_.say_pull(keys, clock, clock_.now(), wanted_);
+  ANTDT_TRY(const Ticket ticket, calls_.say_pull(keys, clock, clock_.now(), wanted_));
   perform_all();
   return ticket;
 }

@@ -15,6 +15,17 @@ Result<std::uint32_t> width_of(std::uint32_t table, const std::vector<std::uint3
   return fail(ErrorKind::kUsage, "table {} of {} that are open", table, widths.size());
 }
 
+Status check_size(std::size_t server, std::size_t servers, std::size_t bytes) {
+  if (bytes <= kMostRowBytes) return {};
+  const std::size_t times = (bytes + kMostRowBytes - 1) / kMostRowBytes;
+  return fail(
+      ErrorKind::kUsage,
+      "the rows of one batch on parameter server s{} are {} bytes, and a message has at most "
+      "{}: set [roles.server] count to {} or more (it is {}), or make the model or its "
+      "batches smaller",
+      server, bytes, kMostRowBytes, servers * times, servers);
+}
+
 }  // namespace
 
 Split split_keys(const std::vector<std::uint64_t>& keys, std::size_t servers) {
@@ -55,7 +66,31 @@ Result<std::vector<std::vector<wire::PsRows>>> shares_of(const std::vector<Table
       shares[s].push_back({table, to_bytes(keys), to_bytes(values)});
     }
   }
+  ANTDT_RETURN_IF_ERROR(check_sizes(shares));
   return shares;
+}
+
+Status check_sizes(const std::vector<std::vector<wire::PsRows>>& shares) {
+  for (std::size_t s = 0; s < shares.size(); ++s) {
+    std::size_t bytes = 0;
+    for (const wire::PsRows& rows : shares[s]) bytes += rows.keys.size() + rows.values.size();
+    ANTDT_RETURN_IF_ERROR(check_size(s, shares.size(), bytes));
+  }
+  return {};
+}
+
+Status check_answers(const std::vector<std::vector<wire::PsRows>>& keys,
+                     const std::vector<std::uint32_t>& widths) {
+  ANTDT_RETURN_IF_ERROR(check_sizes(keys));
+  for (std::size_t s = 0; s < keys.size(); ++s) {
+    std::size_t bytes = 0;
+    for (const wire::PsRows& rows : keys[s]) {
+      ANTDT_TRY(const std::uint32_t width, width_of(rows.table, widths));
+      bytes += rows.keys.size() / sizeof(std::uint64_t) * width * sizeof(float);
+    }
+    ANTDT_RETURN_IF_ERROR(check_size(s, keys.size(), bytes));
+  }
+  return {};
 }
 
 Status join_rows(const PulledTable& table, std::size_t at,

@@ -2,10 +2,12 @@
 // order.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "core/result.h"
+#include "core/wire/packet.h"
 #include "core/wire/servers/ps_messages.h"
 #include "trainer/ps/rows/tables.h"
 
@@ -20,6 +22,16 @@ using Split = std::vector<std::vector<std::size_t>>;
 [[nodiscard]] Result<std::vector<std::vector<wire::PsRows>>> shares_of(
     const std::vector<TableGradient>& tables, const std::vector<std::uint32_t>& widths,
     std::size_t servers);
+
+// The most bytes of rows in one message: some of a frame is for what describes them, also where a
+// backup gets the message in another one.
+inline constexpr std::size_t kMostRowBytes = wire::kMostFrameBytes - (std::size_t{1} << 20);
+
+// kUsage: a server's share is larger than a message may be.
+[[nodiscard]] Status check_sizes(const std::vector<std::vector<wire::PsRows>>& shares);
+// The same for the rows that servers would answer to these keys.
+[[nodiscard]] Status check_answers(const std::vector<std::vector<wire::PsRows>>& keys,
+                                   const std::vector<std::uint32_t>& widths);
 
 // Rows of one table that were requested.
 struct PulledTable {

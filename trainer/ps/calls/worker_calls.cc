@@ -163,9 +163,11 @@ WorkerCalls::Asked WorkerCalls::split(const std::vector<TableKeys>& keys) const 
   return asked;
 }
 
-WorkerCalls::Ticket WorkerCalls::say_pull(const std::vector<TableKeys>& keys, std::uint64_t clock,
-                                          MonoTime now, requests::Effects& out) {
+Result<WorkerCalls::Ticket> WorkerCalls::say_pull(const std::vector<TableKeys>& keys,
+                                                  std::uint64_t clock, MonoTime now,
+                                                  requests::Effects& out) {
   Asked asked = split(keys);
+  ANTDT_RETURN_IF_ERROR(check_answers(asked.rows, widths_));
   std::vector<wire::PsPull> pulls;
   for (auto& rows : asked.rows) pulls.push_back({clock, std::move(rows)});
   pulls_.emplace(++last_ticket_,
@@ -173,10 +175,11 @@ WorkerCalls::Ticket WorkerCalls::say_pull(const std::vector<TableKeys>& keys, st
   return last_ticket_;
 }
 
-WorkerCalls::Ticket WorkerCalls::say_step_pull(const std::vector<TableKeys>& keys,
-                                               const wire::PsConcluded& concluded, MonoTime now,
-                                               requests::Effects& out) {
+Result<WorkerCalls::Ticket> WorkerCalls::say_step_pull(const std::vector<TableKeys>& keys,
+                                                       const wire::PsConcluded& concluded,
+                                                       MonoTime now, requests::Effects& out) {
   Asked asked = split(keys);
+  ANTDT_RETURN_IF_ERROR(check_answers(asked.rows, widths_));
   std::vector<wire::PsStepPull> pulls;
   for (auto& rows : asked.rows) pulls.push_back({concluded, std::move(rows)});
   pulls_.emplace(++last_ticket_,

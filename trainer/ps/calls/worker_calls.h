@@ -11,9 +11,10 @@
 // on.
 //
 // There is one message for each server, with all tables; keys are split by the server that holds
-// their slice (row_shares.h). For one generation of the group. A value without I/O. Each call
-// appends what is to be sent to `out`. Rows and gradients are passed by reference, because they are
-// large.
+// their slice (row_shares.h). What does not fit one message is refused (kUsage): sent, it would end
+// the link, and be sent again over the next one. For one generation of the group. A value without
+// I/O. Each call appends what is to be sent to `out`. Rows and gradients are passed by reference,
+// because they are large.
 #pragma once
 
 #include <cstdint>
@@ -71,12 +72,12 @@ class WorkerCalls {
     std::uint64_t clock = 0;  // the newest push of the worker that is furthest behind
   };
   // Answered when every server has reached `clock` (wire::PsPull).
-  [[nodiscard]] Ticket say_pull(const std::vector<TableKeys>& keys, std::uint64_t clock,
-                                MonoTime now, requests::Effects& out);
+  [[nodiscard]] Result<Ticket> say_pull(const std::vector<TableKeys>& keys, std::uint64_t clock,
+                                        MonoTime now, requests::Effects& out);
   // The rows as they are after the step that is concluded (wire::PsStepPull).
-  [[nodiscard]] Ticket say_step_pull(const std::vector<TableKeys>& keys,
-                                     const wire::PsConcluded& concluded, MonoTime now,
-                                     requests::Effects& out);
+  [[nodiscard]] Result<Ticket> say_step_pull(const std::vector<TableKeys>& keys,
+                                             const wire::PsConcluded& concluded, MonoTime now,
+                                             requests::Effects& out);
   [[nodiscard]] bool is_here(Ticket pull) const;
   [[nodiscard]] Result<Pulled> take(Ticket pull);  // needs a pull that is here
   // The result is not needed; the servers may still answer.

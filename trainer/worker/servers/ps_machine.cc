@@ -235,9 +235,11 @@ void PsMachine::on(const ServersLost& input, MonoTime, Effects& out) {
   dissolve(input.why, out);
 }
 
-// From: opening. To: joining, with the problem.  From: any other. To: ended.
+// From: opening. To: joining, with the problem; ended, if it is the job's own, as when the model
+// does not fit its servers. From: any other. To: ended.
 void PsMachine::on(const WorkFailed& input, MonoTime, Effects& out) {
-  if (!std::holds_alternative<Opening>(state_)) return give_up(input.error, out);
+  const bool is_own = input.error.kind == ErrorKind::kUsage;
+  if (is_own || !std::holds_alternative<Opening>(state_)) return give_up(input.error, out);
   dissolve(input.error.message, out, input.error);
 }
 

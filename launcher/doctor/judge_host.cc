@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <limits>
+#include <system_error>
 
 #include "core/accelerator/versions.h"
 #include "launcher/doctor/judge.h"
@@ -210,6 +212,15 @@ std::string disk_text(const wire::FileDiskTold& told) {
   return text;
 }
 
+// Whether what was written found no room. Where nothing can be written for another reason, as on a
+// read-only image, there is no free space either.
+bool found_no_room(const wire::FileDiskTold& told) {
+  const auto says = [&](int error) {
+    return told.error.find(std::generic_category().message(error)) != std::string::npos;
+  };
+  return says(ENOSPC) || says(EDQUOT);
+}
+
 Finding disk_of(const DirectoryFacts& directory) {
   const wire::FileDiskTold& told = directory.told;
   const bool as_it_is = told.directory.empty() || told.directory == directory.path;
@@ -226,7 +237,12 @@ Finding disk_of(const DirectoryFacts& directory) {
       ""};
   const bool slow_sync = told.sync_us > kSlowSyncUs;
   const bool slow_file = told.bytes_per_second > 0 && told.bytes_per_second < kSlowDisk;
-  if (!directory.not_told.empty() || !told.error.empty()) {
+  if (found_no_room(told)) {
+    finding.level = Level::kError;
+    finding.found = fmt::format("{}; {}", told.error, finding.found);
+    finding.why = "a full disk holds the job up until there is room";
+    finding.advice = "make room, or choose another directory (antdt run --run-dir)";
+  } else if (!directory.not_told.empty() || !told.error.empty()) {
     finding.level = Level::kError;
     finding.found = directory.not_told.empty() ? told.error : directory.not_told;
     finding.advice =

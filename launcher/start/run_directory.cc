@@ -94,18 +94,28 @@ Result<RunDirectory> create_run_directory(const JobConfig& config, const std::st
   if (::chmod(path.c_str(), 0700) != 0) {
     return fail_errno(ErrorKind::kIo, errno, "cannot make " + path + " private");
   }
-  auto lock = FileLock::acquire(path + "/" + kSetupLock);
-  if (!lock) {
-    return fail(ErrorKind::kUsage, "the run directory {} is already in use: {}", path,
-                lock.error().message);
-  }
+  ANTDT_TRY(FileLock lock, hold_run_directory(path));
   std::string state_dir = path;
   if (!options.state_dir.empty()) {
     state_dir = absolute_path(options.state_dir, ".") + "/" + config.job.id;
     ANTDT_RETURN_IF_ERROR(make_directories(state_dir, 0700));
   }
   ANTDT_RETURN_IF_ERROR(write_job_files(path, config, job_toml));
-  return RunDirectory{path, state_dir, std::move(*lock)};
+  return RunDirectory{path, state_dir, std::move(lock)};
+}
+
+Result<FileLock> hold_run_directory(const std::string& path) {
+  auto lock = FileLock::acquire(path + "/" + kSetupLock);
+  if (lock) return lock;
+  const Error& error = lock.error();
+  if (error.kind == ErrorKind::kRefused) {
+    return fail(ErrorKind::kUsage, "somebody else is starting the run in {}: {}", path,
+                error.message);
+  }
+  return fail(error.kind,
+              "no run can be started in {}, where nothing can be written: {}. Make room on its "
+              "filesystem, or make it writable, and try again",
+              path, error.message);
 }
 
 Status write_control(const std::string& run_dir, const RunControl& control) {

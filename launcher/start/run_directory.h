@@ -43,6 +43,10 @@ struct RunDirectory {
                                                         const std::string& job_toml,
                                                         const RunOptions& options);
 
+// Holds the run directory while a run is set up or resumed in it. kUsage, naming the process, if
+// another one does; kIo if the lock cannot be written, as on a disk that is full.
+[[nodiscard]] Result<FileLock> hold_run_directory(const std::string& path);
+
 // How to reach a run's processes: RUN/control.json.
 struct RunControl {
   std::string job;

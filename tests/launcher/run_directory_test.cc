@@ -49,6 +49,28 @@ TEST_F(RunDirectoryTest, ThatIsInUseIsRefusedNamingTheProcess) {
               HasSubstr(fmt::format("is already in use: process {}", ::getpid())));
 }
 
+TEST_F(RunDirectoryTest, IsHeldByOneProcessAtATime) {
+  ASSERT_TRUE(make_directories(options_.run_dir));
+  const auto first = hold_run_directory(options_.run_dir);
+  ASSERT_TRUE(first) << first.error().message;
+  const auto second = hold_run_directory(options_.run_dir);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(second.error().message, HasSubstr("somebody else is starting the run"));
+  EXPECT_THAT(second.error().message, HasSubstr(fmt::format("process {}", ::getpid())));
+}
+
+TEST_F(RunDirectoryTest, WhereTheLockCannotBeWrittenIsNotTakenForHeldBySomebodyElse) {
+  // In place of a disk that is full: nobody can write a file of this name.
+  ASSERT_TRUE(make_directories(options_.run_dir + "/launch.lock"));
+  const auto lock = hold_run_directory(options_.run_dir);
+  ASSERT_FALSE(lock);
+  EXPECT_EQ(lock.error().kind, ErrorKind::kIo);
+  EXPECT_THAT(lock.error().message, HasSubstr("launch.lock: Is a directory"));
+  EXPECT_THAT(lock.error().message, HasSubstr("Make room"));
+  EXPECT_THAT(lock.error().message, testing::Not(HasSubstr("somebody else")));
+}
+
 TEST_F(RunDirectoryTest, ThatHoldsARunIsRefusedAfterItsLauncherEnded) {
   ASSERT_TRUE(create_run_directory(config_, kJob, options_));
   EXPECT_THAT(check_run_directory(options_).error().message, HasSubstr("it holds a run"));

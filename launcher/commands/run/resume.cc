@@ -280,11 +280,7 @@ Result<int> resume(const ResumeOptions& options) {
   ANTDT_TRY(const std::string sockets, runtime_directory());
   ANTDT_TRY(const std::string run_dir, find_job(options.run));
   ANTDT_RETURN_IF_ERROR(check_ended(run_dir));
-  auto lock = FileLock::acquire(run_dir + "/launch.lock");
-  if (!lock) {
-    return fail(ErrorKind::kUsage, "somebody else is starting the run in {}: {}", run_dir,
-                lock.error().message);
-  }
+  ANTDT_TRY(const FileLock lock, launcher::hold_run_directory(run_dir));
   ANTDT_TRY(const launcher::RunControl before, launcher::read_control(run_dir));
   ANTDT_TRY(const launcher::ChangedConfig changed, settings(run_dir, options));
   const launcher::JobConfig& config = changed.config;

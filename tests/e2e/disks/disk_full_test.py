@@ -134,6 +134,28 @@ class DiskFull(tally.TallyTest):
         hog.unlink()
         self.assert_exact(self.finish(process, run_dir), run_dir, records, 2)
 
+    def test_a_run_on_a_full_disk_is_resumed_once_there_is_room(self):
+        small = self.dir / "run1"  # the run directory
+        small.mkdir()
+        self.mount(small, "64m")
+        job = self.write("job.toml", tally.job(workers=2, records=RECORDS, delay="10ms"))
+        process, run_dir = self.start_job(job)
+        self.await_training(run_dir, samples=1000)
+        self.assertEqual(self.antdt("stop", run_dir).returncode, 0)
+        process.communicate(timeout=60)
+        hog = self.fill(small)
+        refused = self.antdt("run", "--resume", run_dir)
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertIn("No space left on device", refused.stderr)
+        self.assertIn("Make room", refused.stderr)
+        self.assertNotIn("somebody else", refused.stderr)
+        judged = self.antdt("doctor", "--run-dir", run_dir)
+        self.assertRegex(judged.stdout, "No space left on device; 0.0 MiB free")
+        self.assertIn("make room", judged.stdout)
+        hog.unlink()
+        resumed = self.antdt("run", "--resume", run_dir)
+        self.assertEqual(resumed.returncode, 0, resumed.stdout + resumed.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -159,6 +159,21 @@ const Spoilt kSpoilt[] = {
      Level::kError, "disk", "hosta", "stand still", "--run-dir"},
     {"FullDisk", [](Facts& f) { f.hosts[1].directories[0].told.free_bytes = kMegabyte; },
      Level::kError, "disk", "hosta", "1.0 MiB free", "make room"},
+    {"DiskThatIsSoFullThatNothingCanBeWritten",
+     [](Facts& f) {
+       f.hosts[1].directories[0].told.error = "writing: No space left on device";
+       f.hosts[1].directories[0].told.free_bytes = 0;
+     },
+     Level::kError, "disk", "hosta", "No space left on device; 0.0 MiB free", "make room"},
+    {"DirectoryWhoseQuotaIsUsedUp",
+     [](Facts& f) { f.hosts[1].directories[0].told.error = "writing: Disk quota exceeded"; },
+     Level::kError, "disk", "hosta", "quota exceeded", "make room"},
+    {"ReadOnlyImage",
+     [](Facts& f) {
+       f.hosts[1].directories[0].told.error = "making /x: Read-only file system";
+       f.hosts[1].directories[0].told.free_bytes = 0;
+     },
+     Level::kError, "disk", "hosta", "Read-only", "in which your user may write"},
     {"RatherFullDisk",
      [](Facts& f) { f.hosts[1].directories[0].told.free_bytes = 512 * kMegabyte; }, Level::kWarning,
      "disk", "hosta", "512.0 MiB free", "make room"},

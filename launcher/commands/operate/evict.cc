@@ -35,6 +35,20 @@ std::vector<report::WorkerStatus> meant(const report::Status& status, const std:
   return found;
 }
 
+// The name of the host that TARGET means, once it is evicted. TARGET may be the end point of its
+// agent, which no status has: then it is the host that is closed now, and was not before.
+std::string host_name(const std::string& target, const report::Status& before,
+                      const report::Status& now) {
+  const auto was_closed = [&](const std::string& name) {
+    const auto found = std::ranges::find(before.hosts, name, &report::Host::name);
+    return found != before.hosts.end() && found->closed;
+  };
+  if (std::ranges::find(now.hosts, target, &report::Host::name) != now.hosts.end()) return target;
+  const auto closed = std::ranges::find_if(
+      now.hosts, [&](const report::Host& h) { return h.closed && !was_closed(h.name); });
+  return closed == now.hosts.end() ? target : closed->name;
+}
+
 const report::WorkerStatus* find(const report::Status& status, const std::string& id) {
   const auto found = std::ranges::find(status.workers, id, &report::WorkerStatus::id);
   return found == status.workers.end() ? nullptr : &*found;
@@ -119,13 +133,23 @@ Status evict(const EvictOptions& options) {
   order.who = operator_name();
   order.deadline_ms = deadline_ms;
   ANTDT_RETURN_IF_ERROR(give(job, order));
-  const auto leaving = meant(before, options.target);
   if (options.no_wait) {
     fmt::print("{} is asked to leave\n", options.target);
     return {};
   }
   if (const auto* server = find_server(before, options.target)) {
     return await_server(job, before, *server);
+  }
+  auto leaving = meant(before, options.target);
+  if (leaving.empty()) {
+    ANTDT_TRY(const report::Status now, await_status(job));
+    const std::string host = host_name(options.target, before, now);
+    leaving = meant(before, host);
+    if (leaving.empty()) leaving = meant(now, host);  // it came there just before the order
+    if (leaving.empty()) {
+      fmt::print("{} gets no more workers of this job; none of them runs there\n", host);
+      return {};
+    }
   }
   report::Status after;
   ANTDT_RETURN_IF_ERROR(wait_until(job, [&](const report::Status& status) {

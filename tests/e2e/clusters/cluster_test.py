@@ -24,7 +24,7 @@ def has_ipv6():
 
 
 
-class Cluster(Hosts):
+class Cluster(Hosts, tally.TallyTest):
     @needs_trainer
     def test_two_agents_run_the_job(self):
         keys = self.keys("keys")
@@ -53,6 +53,29 @@ class Cluster(Hosts):
                 self.assert_done(run)
                 self.assert_once(run, 1, RECORDS)
                 self.assertEqual({w["host"] for w in run.summary["workers"]}, {"hosta", "hostb"})
+
+    @needs_trainer
+    def test_a_host_is_evicted_where_no_worker_runs_and_by_its_agents_end_point(self):
+        keys = self.keys("keys")
+        addresses = {name: self.agent(name, keys) for name in ("hosta", "hostb", "hostc")}
+        text = tally.job(workers=2, records=100000, delay="10ms",
+                         extra=self.cluster(addresses.values(), keys))
+        process, run_dir = self.start_job(self.write("job.toml", text))
+        status = self.await_training(run_dir, samples=500)
+        on = {w["host"]: w["id"] for w in status["workers"]}
+        idle = min(set(addresses) - set(on))
+        said = f"{idle} gets no more workers of this job; none of them runs there\n"
+        for _ in range(2):  # again changes nothing
+            evicted = self.antdt("evict", run_dir, idle, timeout=60)
+            self.assertEqual((evicted.returncode, evicted.stdout), (0, said), evicted.stderr)
+        closed = {h["name"] for h in self.status(run_dir)["hosts"] if h["closed"]}
+        self.assertEqual(closed, {idle})
+        busy, worker = max(on.items())
+        evicted = self.antdt("evict", run_dir, addresses[busy], timeout=60)
+        self.assertEqual(evicted.returncode, 0, evicted.stderr)
+        self.assertIn(f"{worker} has left {busy}", evicted.stdout)
+        self.assertEqual(self.antdt("stop", run_dir).returncode, 0)
+        process.communicate(timeout=60)
 
     def test_an_unknown_key_gets_nothing(self):
         host = self.agent("hosta", self.keys("keys"))

@@ -292,7 +292,12 @@ Explanation explain_broken_off(const ExplainInput& input) {
                                          clock_text(last.time_s), last.text)));
   }
   e.next.push_back(
-      fmt::format("antdt run --resume {} goes on from its last checkpoint.", input.run_dir));
+      input.has_checkpoint.value_or(true)
+          ? fmt::format("antdt run --resume {} goes on from its last checkpoint.", input.run_dir)
+          : fmt::format("There is no complete checkpoint in {0}/checkpoints: antdt run --resume "
+                        "{0} begins the training again, unless another host of the job, or its "
+                        "program, has one.",
+                        input.run_dir));
   return e;
 }
 

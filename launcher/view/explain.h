@@ -2,6 +2,7 @@
 // and what comes next, from the status and the files of the job daemon. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct ExplainInput {
   std::string status_json;   // set for a running job
   std::string summary_json;  // set for a job that has ended; if neither is set, the run broke off
   std::vector<EventView> events;
+  // Of a run that broke off: whether a complete checkpoint is in its directory. Empty: not known.
+  std::optional<bool> has_checkpoint;
   std::string worker;  // empty: the job as a whole
 };
 

@@ -227,5 +227,16 @@ TEST(Explain, ABrokenOffRunSaysWhatIsKnownAndHowToGoOn) {
   EXPECT_THAT(lines, Not(Contains("What was done")));
 }
 
+TEST(Explain, ABrokenOffRunWithoutACheckpointIsNotSaidToGoOnFromOne) {
+  ExplainInput input;
+  input.run_dir = "/r";
+  input.has_checkpoint = true;
+  EXPECT_THAT(explain(input)->next, ElementsAre(HasSubstr("goes on from its last checkpoint")));
+  input.has_checkpoint = false;
+  EXPECT_THAT(explain(input)->next,
+              ElementsAre(AllOf(HasSubstr("no complete checkpoint in /r/checkpoints"),
+                                HasSubstr("antdt run --resume /r begins the training again"))));
+}
+
 }  // namespace
 }  // namespace antdt::launcher

@@ -35,6 +35,8 @@ constexpr Duration kAfterGrace = std::chrono::seconds(20);
 constexpr Duration kLookEvery = std::chrono::milliseconds(50);
 constexpr Duration kLookElsewhereEvery = std::chrono::milliseconds(500);
 constexpr Duration kTellEvery = std::chrono::seconds(5);
+// The private agent of a job all of whose processes were killed may be started again.
+constexpr Duration kMayComeBack = std::chrono::seconds(10);
 constexpr std::string_view kWrites = "writing the checkpoint";
 // How long to wait for the end of a job whose own grace is not known.
 constexpr std::chrono::milliseconds kGraceOfAnother = std::chrono::minutes(2);
@@ -121,7 +123,12 @@ Status await_end(RunningJob& job, std::chrono::milliseconds grace,
 }
 
 // A job that ended by itself at that moment, or failed, is reported as such.
-Result<int> tell_end(const std::string& run_dir) {
+Result<int> tell_end(const RunningJob& job) {
+  const std::string& run_dir = job.run_dir;
+  if (state_of(job) == RunState::kBrokenOff) {
+    // It says that the run broke off, and how to go on.
+    if (const auto gone = reach(run_dir); !gone) return tl::unexpected<Error>(gone.error());
+  }
   ANTDT_TRY(const report::Summary summary, launcher::read_summary(run_dir));
   fmt::print("{}: {}\n", summary.state, run_dir);
   for (const std::string& line : launcher::closing_lines(summary, run_dir)) {
@@ -155,12 +162,20 @@ Result<int> stop(const StopOptions& options) {
     return await_gone_from(job, grace.value_or(kGraceOfAnother));
   }
   ANTDT_TRY(const launcher::JobConfig config, launcher::load_effective(job.run_dir));
-  const auto over = [&job]() -> Result<bool> {
+  const SteadyClock clock;
+  std::optional<MonoTime> gone_since;
+  const auto over = [&]() -> Result<bool> {
     ANTDT_TRY(const RunState state, state_of(job));
-    return state != RunState::kRunning;
+    if (state != RunState::kBrokenOff) {
+      gone_since.reset();
+      return state == RunState::kEnded;
+    }
+    if (!gone_since) gone_since = clock.now();
+    // Elsewhere, it may only be that etcd does not answer.
+    return job.place == RunningJob::Place::kHere && clock.now() - *gone_since >= kMayComeBack;
   };
   ANTDT_RETURN_IF_ERROR(await_end(job, grace.value_or(config.failure.stop_grace), over));
-  return tell_end(job.run_dir);
+  return tell_end(job);
 }
 
 }  // namespace

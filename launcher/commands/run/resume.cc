@@ -3,11 +3,13 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <set>
 
 #include "core/os/fs.h"
 #include "core/os/runtime_dir.h"
 #include "core/report/states.h"
 #include "core/role_protocol.h"
+#include "ctl/job/newest_image.h"
 #include "ctl/membership/data_identity.h"
 #include "jobd/disk/checkpoint_store.h"
 #include "jobd/disk/run_journal.h"
@@ -49,7 +51,8 @@ Status check_ended(const std::string& run_dir) {
 }
 
 // Finds a damaged journal before anything starts.
-Status check_journal(const std::string& run_dir, const jobd::RunJournal& journal) {
+Result<shard_server::JournalContent> read_journal(const std::string& run_dir,
+                                                  const jobd::RunJournal& journal) {
   const std::string way_out = fmt::format(
       "antdt run --resume {} --from-checkpoint goes on with what the newest complete checkpoint "
       "knows, and trains again what came after it",
@@ -58,8 +61,8 @@ Status check_journal(const std::string& run_dir, const jobd::RunJournal& journal
     return fail(ErrorKind::kUsage, "the run in {} has no journal: {} is not there. {}", run_dir,
                 journal.name(), way_out);
   }
-  const auto content = journal.read();
-  if (content) return {};
+  auto content = journal.read();
+  if (content) return content;
   if (content.error().kind == ErrorKind::kUnreachable) {
     return fail(ErrorKind::kUnreachable,
                 "the run in {} cannot be resumed now: {}. Nothing was changed. Try again when {} "
@@ -123,13 +126,23 @@ Result<GoesOnFrom> newest_of_all(const ResumeOptions& options, const std::string
   return found;
 }
 
-void tell_absent(const std::vector<std::string>& hosts) {
-  if (hosts.empty()) return;
-  fmt::print(
-      stderr,
-      "antdt: no answer from {}: the job goes on without, with fewer workers where the other "
-      "hosts have no room for all; it uses such a host as soon as antdtd runs there\n",
-      fmt::join(hosts, ", "));
+// An evicted host is not used again, whether antdtd runs there or not.
+void tell_absent(const std::vector<std::string>& hosts, const std::set<std::string>& evicted) {
+  std::vector<std::string> used;
+  std::vector<std::string> unused;
+  for (const std::string& host : hosts) (evicted.contains(host) ? unused : used).push_back(host);
+  if (!used.empty()) {
+    fmt::print(
+        stderr,
+        "antdt: no answer from {}: the job goes on without, with fewer workers where the other "
+        "hosts have no room for all; it uses such a host as soon as antdtd runs there\n",
+        fmt::join(used, ", "));
+  }
+  if (unused.empty()) return;
+  fmt::print(stderr,
+             "antdt: no answer from {}: the job goes on without, and uses no such host again, "
+             "since it was evicted (antdt evict)\n",
+             fmt::join(unused, ", "));
 }
 
 // Prints from which checkpoint training goes on, and which newer ones cannot be read.
@@ -287,12 +300,18 @@ Result<int> resume(const ResumeOptions& options) {
   ANTDT_RETURN_IF_ERROR(check_metrics_address(config));
   const jobd::RunJournal journal(config, run_dir, before.state_dir);
   ANTDT_RETURN_IF_ERROR(check_not_elsewhere(run_dir));
-  ANTDT_RETURN_IF_ERROR(options.from_checkpoint ? check_keeps_checkpoints(config)
-                                                : check_journal(run_dir, journal));
+  std::set<std::string> evicted;  // a journal that is put aside takes them along
+  if (options.from_checkpoint) {
+    ANTDT_RETURN_IF_ERROR(check_keeps_checkpoints(config));
+  } else {
+    ANTDT_TRY(const shard_server::JournalContent content, read_journal(run_dir, journal));
+    const auto image = ctl::newest_image(content);
+    if (image && *image) evicted = ctl::evicted_hosts(**image);
+  }
   ANTDT_TRY(const std::vector<std::string> absent, absent_hosts(config));
   ANTDT_TRY(const Grown grown, check_data(options, run_dir, config));
   ANTDT_RETURN_IF_ERROR(check_checkpoints(options, run_dir, config));
-  tell_absent(absent);
+  tell_absent(absent, evicted);
 
   // If this process dies on the way, the run has not ended, and resuming it again in the same way
   // is correct.

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <sstream>
 
 #include "core/os/fs.h"
 #include "core/os/rotating_file.h"
+#include "jobd/disk/checkpoint_store.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/operate/elsewhere.h"
 #include "launcher/commands/operate/running_job.h"
@@ -34,7 +36,15 @@ struct RunFiles {
   RunState state = RunState::kBrokenOff;
   std::string summary;
   std::string events;
+  std::optional<bool> has_checkpoint;  // of a run that broke off
 };
+// Empty if nobody knows. Files are not looked into, which would take long: resuming does that.
+std::optional<bool> has_checkpoint(const std::string& run_dir) {
+  const auto complete = jobd::CheckpointStore(run_dir, 1).list();
+  if (!complete) return std::nullopt;
+  return !complete->empty();
+}
+
 Result<RunFiles> read_files(const std::string& job) {
   RunFiles files;
   ANTDT_TRY(files.run_dir, find_job(job));
@@ -42,6 +52,7 @@ Result<RunFiles> read_files(const std::string& job) {
   if (files.state == RunState::kEnded) {
     ANTDT_TRY(files.summary, read_file(files.run_dir + "/summary.json"));
   }
+  if (files.state == RunState::kBrokenOff) files.has_checkpoint = has_checkpoint(files.run_dir);
   files.events = read_rotated(files.run_dir + "/events.jsonl");
   return files;
 }
@@ -88,6 +99,7 @@ Status explain(const std::string& job, const std::string& worker, bool json) {
     input.run_dir = (*files)->run_dir;
     input.summary_json = (*files)->summary;
     input.events = events_in((*files)->events);
+    input.has_checkpoint = (*files)->has_checkpoint;
     if ((*files)->state == RunState::kRunning) {
       ANTDT_TRY(RunningJob running, reach(input.run_dir));
       ANTDT_RETURN_IF_ERROR(ask_daemon(running, input));

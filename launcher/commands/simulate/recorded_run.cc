@@ -7,8 +7,7 @@
 #include <set>
 
 #include "core/sync_strategy.h"
-#include "core/wire/codec.h"
-#include "ctl/job/job_image.h"
+#include "ctl/job/newest_image.h"
 #include "jobd/disk/run_journal.h"
 #include "jobd/programs/job_spec.h"
 #include "launcher/commands/show/runs.h"
@@ -22,16 +21,8 @@ namespace {
 // The newest state of the job in its journal; empty if the journal does not exist any more.
 Result<std::optional<ctl::JobImage>> image_of(const jobd::RunJournal& journal) {
   if (!journal.may_exist()) return std::nullopt;
-  ANTDT_TRY(auto content, journal.read());
-  std::string image_bytes;
-  for (auto* entries : {&content.snapshot, &content.records}) {
-    for (shard_server::JournalEntry& entry : *entries) {
-      if (entry.kind == ctl::kImageRecord) image_bytes = std::move(entry.bytes);
-    }
-  }
-  if (image_bytes.empty()) return std::nullopt;
-  ANTDT_TRY(auto image, wire::decode<ctl::JobImage>(image_bytes));
-  return std::optional(std::move(image));
+  ANTDT_TRY(const shard_server::JournalContent content, journal.read());
+  return ctl::newest_image(content);
 }
 
 std::map<std::string, std::string> hosts_of(const ctl::JobImage& image) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/wire/packet.h"
+#include "ctl/job/newest_image.h"
 #include "tests/ctl/job/job_fixture.h"
 #include "tests/ctl/job/job_servers_fixture.h"
 
@@ -69,6 +70,24 @@ class JobRestartTest : public JobFixture {
     }
   }
 };
+
+TEST_F(JobRestartTest, AHostThatWasEvictedIsKnownByTheJournalAndStaysEvictedInAResumedRun) {
+  EXPECT_FALSE(newest_image({}).value().has_value());
+  const auto evicted = [](const shard_server::JournalContent& content) {
+    return evicted_hosts(newest_image(content).value().value());
+  };
+  place(2);
+  host("b");
+  settle({w(0), w(1)});
+  EXPECT_TRUE(evicted(journal).empty());
+  feed(lifecycle::EvictionRequested{"b", "its fan is loud", seconds(9)});
+  EXPECT_EQ(evicted(journal), std::set<std::string>{"b"});
+  EXPECT_EQ(evicted({machine->snapshot(), {}}), std::set<std::string>{"b"});
+  resume();
+  host("a");
+  host("b");
+  EXPECT_EQ(evicted(journal), std::set<std::string>{"b"});
+}
 
 // The first workers took two minutes, and nothing else shows how long a restart takes.
 TEST_F(JobRestartTest, ARestartTakesNoDaysIfAWorkerIsRemovedForDays) {

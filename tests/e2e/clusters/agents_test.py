@@ -244,6 +244,27 @@ class SystemAgents(AgentsCase):
         agent.wait(10)
         self.assert_nothing_left()
 
+    @needs_trainer
+    def test_an_evicted_host_that_is_away_is_not_said_to_be_used_again(self):
+        keys = self.keys()
+        ports = {name: free_port() for name in ("hosta", "hostb")}
+        agents = [self.start_agent(name, port) for name, port in ports.items()]
+        hosts = ", ".join(f'"127.0.0.1:{port}"' for port in ports.values())
+        process, run_dir = self.start_job(
+            self.slow_job(f'[cluster]\nhosts = [{hosts}]\nkeys = "{keys}"\n'))
+        self.await_progress(process, run_dir)
+        self.assertEqual(self.antdt("evict", run_dir, "hostb").returncode, 0)
+        self.assertEqual(self.antdt("stop", run_dir).returncode, 0)
+        process.communicate(timeout=120)
+        agents[1].terminate()
+        agents[1].wait(10)
+        resumed = self.antdt("run", "--resume", run_dir, "--detach")
+        self.assertEqual(resumed.returncode, 0, resumed.stdout + resumed.stderr)
+        self.assertIn(f"no answer from 127.0.0.1:{ports['hostb']}: the job goes on without, and uses "
+                      "no such host again, since it was evicted", resumed.stderr)
+        self.assertNotIn("as soon as antdtd runs there", resumed.stderr)
+        self.assertEqual(self.antdt("stop", run_dir).returncode, 0)
+
 
 SLEEP = """
 schema = 1

@@ -9,7 +9,7 @@ import subprocess
 import unittest
 
 import shared  # noqa: F401 (finds what follows)
-from harness import ANTDT, EndToEnd, await_true, needs_trainer
+from harness import ANTDT, EndToEnd, await_true, needs_trainer, processes_of
 
 RECORDS = 6000
 
@@ -34,6 +34,17 @@ keep = 10
 model = "tally"
 sync = "allreduce"
 {extra}
+"""
+
+# Its worker does not hear that it is to end.
+DEAF = """
+schema = 1
+[job]
+name = "deaf"
+[roles.worker]
+count = 1
+protocol = "exec"
+command = ["sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.2; done"]
 """
 
 # Slow enough that what the test does falls into training.
@@ -300,6 +311,32 @@ class Operators(Commands):
             self.assertEqual(late.returncode, 2, late.stdout)
             self.assertIn("has ended: antdt status", late.stderr)
         self.assert_nothing_left()
+
+
+class BrokenOff(Commands):
+    def test_a_job_whose_processes_are_killed_while_it_is_stopped_is_told_as_broken_off(self):
+        job = self.write("job.toml", DEAF)
+        process, run_dir = self.start_job(job)
+        await_true(lambda: (run_dir / "logs" / "w0.1.out").exists(), 60, "the worker runs")
+        stop = self.spawn("stop", run_dir, "--grace", "10m")
+        await_true(lambda: self.status(run_dir).get("state") == "stopping", 60, "it is being stopped")
+
+        def all_others_killed():
+            others = [pid for pid, _ in processes_of(str(self.dir)) if pid != stop.pid]
+            for pid in others:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            return not others
+        await_true(all_others_killed, 30, "everything else is killed")
+        process.communicate(timeout=60)
+        out, err = stop.communicate(timeout=60)
+        self.assertEqual(stop.returncode, 3, out + err)
+        self.assertIn(f"the run in {run_dir} was broken off", err)
+        self.assertIn(f"antdt run --resume {run_dir}", err)
+        explained = self.antdt("explain", run_dir)
+        self.assertIn(f"There is no complete checkpoint in {run_dir}/checkpoints", explained.stdout)
 
 
 @needs_trainer

@@ -85,6 +85,16 @@ UserIdentity own_user() {
   return user;
 }
 
+std::string user_name(uid_t uid) {
+  std::vector<char> buffer;
+  passwd line{};
+  passwd* found = nullptr;
+  with_buffer(buffer, [&](char* data, std::size_t size) {
+    return getpwuid_r(uid, &line, data, size, &found);
+  });
+  return found != nullptr ? found->pw_name : fmt::format("uid {}", uid);
+}
+
 bool is_member(const UserIdentity& user, const std::string& group) {
   std::vector<char> buffer;
   ::group line{};

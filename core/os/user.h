@@ -24,11 +24,14 @@ struct UserIdentity {
   [[nodiscard]] bool is_own() const;
 };
 
-// Both functions ask the system's user database, which may be a slow directory service, so the
+// All functions here ask the system's user database, which may be a slow directory service, so the
 // thread of a loop must not call them. kUsage if there is no such user.
 [[nodiscard]] Result<UserIdentity> find_user(const std::string& name);
 // The user as whom this process runs. A user without an entry in the database is named by the uid.
 [[nodiscard]] UserIdentity own_user();
+
+// For people: the uid if there is no entry.
+[[nodiscard]] std::string user_name(uid_t uid);
 
 // Whether `user` is a member of the group of that name; false if there is no such group.
 [[nodiscard]] bool is_member(const UserIdentity& user, const std::string& group);

@@ -12,7 +12,6 @@
 #include "launcher/commands/diagnose/host_facts.h"
 #include "launcher/commands/diagnose/run_parts.h"
 #include "launcher/commands/show/runs.h"
-#include "launcher/commands/show/standing_run.h"
 #include "launcher/commands/usage.h"
 #include "launcher/diagnose/bug_report.h"
 #include "launcher/diagnose/secret_words.h"
@@ -54,14 +53,7 @@ launcher::BugReport read_report(const std::string& run_dir, const std::string& v
 }
 
 Status diagnose(const DiagnoseOptions& options, const std::string& version) {
-  const auto run = within(kDiskPatience, [name = options.run] { return find_job(name); });
-  if (!run) {
-    return fail(ErrorKind::kUnreachable,
-                "the filesystem of {} does not answer, so nothing of the "
-                "run can be read: look at the disk (or the network) that it lies on",
-                options.run);
-  }
-  ANTDT_TRY(const std::string run_dir, *run);
+  ANTDT_TRY(const std::string run_dir, find_job(options.run));
   const auto report = within(kReadingPatience, [run_dir, version, lines = options.lines] {
     return read_report(run_dir, version, lines);
   });

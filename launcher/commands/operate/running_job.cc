@@ -12,6 +12,7 @@
 #include "core/wire/drill_messages.h"
 #include "core/wire/operator_messages.h"
 #include "launcher/commands/operate/elsewhere.h"
+#include "launcher/commands/show/standing_run.h"
 #include "launcher/start/paths.h"
 
 namespace antdt::cli {
@@ -53,8 +54,10 @@ Result<RunningJob> reach_through(const ThroughAgent& through, const std::string&
 
 Result<RunningJob> reach(const std::string& job, const ThroughAgent& through) {
   if (through.wanted()) return reach_through(through, job);
-  ANTDT_TRY(std::string run_dir, find_job(job));
-  const RunState here = state_of(run_dir);
+  ANTDT_TRY(std::string run_dir, locate_run(job));
+  const auto looked = within(kDiskPatience, [run_dir] { return state_of(run_dir); });
+  if (!looked) return reach_without_files(run_dir);
+  const RunState here = *looked;
   const RunState state = here == RunState::kBrokenOff ? state_elsewhere(run_dir) : here;
   if (state == RunState::kRunning && here != state) return reach_elsewhere(run_dir);
   if (state == RunState::kEnded) {
@@ -82,7 +85,9 @@ std::string named(const RunningJob& job) {
 Result<RunState> state_of(const RunningJob& job) {
   switch (job.place) {
     case RunningJob::Place::kHere:
-      return state_of(job.run_dir);
+      // Only its daemon can say more while its filesystem does not answer.
+      return within(kDiskPatience, [run_dir = job.run_dir] { return state_of(run_dir); })
+          .value_or(RunState::kRunning);
     case RunningJob::Place::kElsewhere:
       return state_elsewhere(job.run_dir);
     case RunningJob::Place::kUnknown:

@@ -31,7 +31,8 @@ struct RunningJob {
 };
 
 // Through an agent if one is named (then RUN is a job's id); else the job daemon on this host, or,
-// if the run's job goes on elsewhere, that one, through an agent of the job's hosts. The error
+// if the run's job goes on elsewhere, that one, through an agent of the job's hosts. The run's
+// filesystem need not answer if its processes are here. The error
 // (kUsage, kUnreachable) says where the job is instead and what to do.
 [[nodiscard]] Result<RunningJob> reach(const std::string& job, const ThroughAgent& through = {});
 // Opens the link without asking anything.
@@ -40,7 +41,8 @@ struct RunningJob {
 // RUN of a command for this job, for people, with the options that lead there.
 [[nodiscard]] std::string named(const RunningJob& job);
 
-// Whether the job runs, here or elsewhere. kBrokenOff if the agent through which it was reached
+// Whether the job runs, here or elsewhere; it does, as far as is known, if its filesystem does not
+// answer. kBrokenOff if the agent through which it was reached
 // says that the job is not there or has ended; an error if that agent says nothing about it, which
 // (kUnreachable) may pass.
 [[nodiscard]] Result<RunState> state_of(const RunningJob& job);

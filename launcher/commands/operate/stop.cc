@@ -48,6 +48,14 @@ Result<std::optional<std::chrono::milliseconds>> grace_of(const StopOptions& opt
   return std::chrono::milliseconds(ms);
 }
 
+Result<std::chrono::milliseconds> grace_of_job(const std::string& run_dir) {
+  const auto config =
+      within(kDiskPatience, [run_dir] { return launcher::load_effective(run_dir); });
+  if (!config) return kGraceOfAnother;
+  if (!*config) return tl::unexpected<Error>(config->error());
+  return (*config)->failure.stop_grace;
+}
+
 // Through an agent, that adds who asks.
 std::string reason_of(const StopOptions& options, const RunningJob& job) {
   if (job.through.wanted()) return options.reason;
@@ -161,7 +169,7 @@ Result<int> stop(const StopOptions& options) {
     fmt::print("stopping: {}\n", job.run_dir);
     return await_gone_from(job, grace.value_or(kGraceOfAnother));
   }
-  ANTDT_TRY(const launcher::JobConfig config, launcher::load_effective(job.run_dir));
+  ANTDT_TRY(const auto usual_grace, grace_of_job(job.run_dir));
   const SteadyClock clock;
   std::optional<MonoTime> gone_since;
   const auto over = [&]() -> Result<bool> {
@@ -174,7 +182,7 @@ Result<int> stop(const StopOptions& options) {
     // Elsewhere, it may only be that etcd does not answer.
     return job.place == RunningJob::Place::kHere && clock.now() - *gone_since >= kMayComeBack;
   };
-  ANTDT_RETURN_IF_ERROR(await_end(job, grace.value_or(config.failure.stop_grace), over));
+  ANTDT_RETURN_IF_ERROR(await_end(job, grace.value_or(usual_grace), over));
   return tell_end(job);
 }
 

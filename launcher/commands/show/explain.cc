@@ -45,9 +45,9 @@ std::optional<bool> has_checkpoint(const std::string& run_dir) {
   return !complete->empty();
 }
 
-Result<RunFiles> read_files(const std::string& job) {
+Result<RunFiles> read_files(const std::string& run_dir) {
   RunFiles files;
-  ANTDT_TRY(files.run_dir, find_job(job));
+  files.run_dir = run_dir;
   files.state = state_of(files.run_dir);
   if (files.state == RunState::kEnded) {
     ANTDT_TRY(files.summary, read_file(files.run_dir + "/summary.json"));
@@ -89,9 +89,10 @@ Status ask_elsewhere(launcher::ExplainInput& input) {
 Status explain(const std::string& job, const std::string& worker, bool json) {
   launcher::ExplainInput input;
   input.worker = worker;
-  const auto files = within(kDiskPatience, [job] { return read_files(job); });
+  ANTDT_TRY(const std::string run_dir, locate_run(job));
+  const auto files = within(kDiskPatience, [run_dir] { return read_files(run_dir); });
   if (!files) {
-    ANTDT_TRY(RunningJob running, reach_without_files(job));
+    ANTDT_TRY(RunningJob running, reach_without_files(run_dir));
     input.run_dir = running.run_dir;
     ANTDT_RETURN_IF_ERROR(ask_daemon(running, input));
   } else {

@@ -12,6 +12,7 @@
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/operate/through_agent.h"
 #include "launcher/commands/show/runs.h"
+#include "launcher/commands/show/standing_run.h"
 #include "launcher/view/summary_view.h"
 #include "launcher/view/text_table.h"
 
@@ -55,9 +56,23 @@ void fill_ended(Row& row) {
   row.samples_total = summary->samples_total;
 }
 
+// Its job daemon knows how far it is.
+void fill_standing(Row& row) {
+  if (row.run.state == RunState::kRunning) {
+    auto job = reach_without_files(row.run.run_dir);
+    const auto status = job ? status_of(*job) : tl::unexpected<Error>(job.error());
+    if (status) fill(row, *status);
+  }
+  row.state = "its filesystem does not answer";
+}
+
 Row row_of(const KnownRun& run) {
   Row row;
   row.run = run;
+  if (!run.answers) {
+    fill_standing(row);
+    return row;
+  }
   row.run.state = present_state(run.run_dir);
   if (row.run.state == RunState::kRunning) {
     fill_running(row);
@@ -93,14 +108,9 @@ void print_json(const std::vector<Row>& rows) {
 
 }  // namespace
 
-bool any_runs() {
-  return std::ranges::any_of(known_runs(),
-                             [](const KnownRun& r) { return r.state == RunState::kRunning; });
-}
-
-Status print_jobs(bool json) {
+Status print_jobs(const std::vector<KnownRun>& runs, bool json) {
   std::vector<Row> rows;
-  for (const KnownRun& run : known_runs()) rows.push_back(row_of(run));
+  for (const KnownRun& run : runs) rows.push_back(row_of(run));
   if (json) {
     print_json(rows);
     return {};
@@ -137,7 +147,7 @@ void add_jobs(CLI::App& app, int& exit_code) {
                     "for members of antdt-admin, else your own");
   command->callback([options, &exit_code] {
     const Status done = options->through.wanted() ? print_jobs_of(options->through, options->json)
-                                                  : print_jobs(options->json);
+                                                  : print_jobs(known_runs(), options->json);
     if (!done) exit_code = report(done.error());
   });
 }

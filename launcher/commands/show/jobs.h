@@ -1,12 +1,14 @@
 // antdt jobs: lists the runs of this user that can be found.
 #pragma once
 
+#include <vector>
+
 #include "core/result.h"
+#include "launcher/commands/show/runs.h"
 
 namespace antdt::cli {
 
-[[nodiscard]] bool any_runs();  // whether any run exists now
-// Prints one line for each run, newest first: state, workers, progress, directory.
-[[nodiscard]] Status print_jobs(bool json);
+// Prints one line for each run: state, workers, progress, directory.
+[[nodiscard]] Status print_jobs(const std::vector<KnownRun>& runs, bool json);
 
 }  // namespace antdt::cli

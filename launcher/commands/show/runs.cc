@@ -1,15 +1,21 @@
 #include "launcher/commands/show/runs.h"
 
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <map>
+#include <optional>
+#include <system_error>
 
 #include "antdtd/host/host.h"
 #include "antdtd/processes/process_store.h"
 #include "core/os/fs.h"
 #include "core/os/runtime_dir.h"
+#include "core/os/user.h"
 #include "core/wire/codec.h"
 #include "launcher/start/leftovers.h"
 #include "launcher/start/paths.h"
@@ -30,8 +36,42 @@ std::vector<std::string> directories_in(const std::string& path) {
   return found;
 }
 
-bool holds_run(const std::string& path) {
-  return ::access((path + "/job.json").c_str(), F_OK) == 0;
+// The directory that keeps this user out is the lowest one of `path` that can be looked at.
+tl::unexpected<Error> not_allowed(const std::string& path, const std::string& why) {
+  fs::path at = path;
+  struct stat about {};
+  while (::stat(at.c_str(), &about) != 0 && at.has_relative_path()) at = at.parent_path();
+  if (about.st_uid == ::geteuid()) {
+    return fail(
+        ErrorKind::kIo,
+        "whether {} holds a run cannot be seen: {}. You own {}: let yourself in by chmod u+rx",
+        path, why, at.string());
+  }
+  const std::string owner = user_name(about.st_uid);
+  return fail(ErrorKind::kIo,
+              "whether {} holds a run cannot be seen: {}. {} belongs to {}: run the command as {}, "
+              "or ask an agent of the job's hosts by its id (antdt status JOB --agent HOST:PORT)",
+              path, why, at.string(), owner, owner);
+}
+
+// kIo if that cannot be seen.
+Result<bool> holds_run(const std::string& path) {
+  if (::access((path + "/job.json").c_str(), F_OK) == 0) return true;
+  const int error = errno;
+  if (error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG) return false;
+  const std::string why = std::generic_category().message(error);
+  if (error == EACCES || error == EPERM) return not_allowed(path, why);
+  return fail(ErrorKind::kIo,
+              "whether {} holds a run cannot be seen: {}. Look at the filesystem that it lies on, "
+              "or ask an agent of the job's hosts by its id (antdt status JOB --agent HOST:PORT)",
+              path, why);
+}
+
+std::string unanswered(const std::string& path) {
+  return fmt::format(
+      "the filesystem of {} has not answered for {:.0f} s: look at the disk (or the network) that "
+      "it lies on",
+      path, to_seconds(kDiskPatience));
 }
 
 // The time in the id's ULID, by which runs of different names are ordered.
@@ -50,12 +90,47 @@ std::string list(const std::vector<KnownRun>& runs) {
   return text + " (antdt jobs lists them)";
 }
 
-Result<std::string> newest_running() {
-  const std::vector<KnownRun> runs = known_runs();
-  const auto found = std::ranges::find(runs, RunState::kRunning, &KnownRun::state);
-  if (found != runs.end()) return found->run_dir;
-  if (runs.empty()) return fail(ErrorKind::kUsage, "{}", list(runs));
-  return fail(ErrorKind::kUsage, "none of your jobs is running; {}", list(runs));
+struct Looked {
+  KnownRun run;
+  bool is_run = false;
+};
+
+// Nothing if an earlier look has not returned.
+std::optional<Looked> look_at_run(const std::string& path, PendingLooks& pending) {
+  if (!pending.begin(path)) return std::nullopt;
+  Looked looked{{path, job_id(path), state_of(path)}, holds_run(path).value_or(false)};
+  pending.done(path);
+  return looked;
+}
+
+std::string normal_path(const std::string& path) {
+  return fs::path(path + "/").parent_path().lexically_normal().string();
+}
+
+// Below runs/, without waiting for it. Nothing if it does not answer.
+std::optional<std::vector<std::string>> directories_below(
+    const std::string& root, const std::shared_ptr<PendingLooks>& pending) {
+  if (!pending->begin(root)) return std::nullopt;
+  return within(kDiskPatience, [root, pending] {
+    auto found = directories_in(root);
+    pending->done(root);
+    return found;
+  });
+}
+
+// What is known of a run whose files have not been looked at.
+struct Unseen {
+  std::string job;         // "": its directory's name
+  std::string socket_dir;  // of its private agent; "": none is known
+};
+
+KnownRun without_files(const std::string& path, const Unseen& unseen) {
+  KnownRun run{path, unseen.job, RunState::kBrokenOff, /*answers=*/false};
+  if (run.job.empty()) run.job = fs::path(path).filename().string();
+  if (unseen.socket_dir.empty()) return run;
+  const bool agent = FileLock::owner(launcher::private_agent_lock(unseen.socket_dir)).has_value();
+  if (agent) run.state = RunState::kRunning;
+  return run;
 }
 
 }  // namespace
@@ -92,25 +167,62 @@ std::vector<KnownAgent> known_agents() {
   return found;
 }
 
-std::vector<KnownRun> known_runs() {
-  std::vector<std::string> paths;
-  for (KnownAgent& agent : known_agents()) paths.push_back(std::move(agent.run_dir));
-  for (const std::string& path : directories_in(launcher::absolute_path("runs", "."))) {
-    if (holds_run(path)) paths.push_back(path);
-  }
-  std::ranges::sort(paths);
-  paths.erase(std::ranges::unique(paths).begin(), paths.end());
+std::vector<KnownRun> known_runs(const std::shared_ptr<PendingLooks>& pending) {
+  std::map<std::string, Unseen> all;  // by run directory
+  for (const KnownAgent& agent : known_agents()) all[agent.run_dir] = {agent.job, agent.socket_dir};
   std::vector<KnownRun> runs;
-  for (const std::string& path : paths) runs.push_back({path, job_id(path), state_of(path)});
+  const std::string root = launcher::absolute_path("runs", ".");
+  if (const auto below = directories_below(root, pending)) {
+    for (const std::string& path : *below) all.try_emplace(path);
+  } else {
+    runs.push_back(without_files(root, {}));
+  }
+  std::vector<std::string> paths;
+  for (const auto& [path, unseen] : all) paths.push_back(path);
+  const auto found = each_within(kDiskPatience, paths, [pending](const std::string& path) {
+    return look_at_run(path, *pending);
+  });
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const Unseen& unseen = all[paths[i]];
+    if (!found[i] || !*found[i]) {
+      runs.push_back(without_files(paths[i], unseen));
+    } else if ((*found[i])->is_run || !unseen.job.empty()) {
+      runs.push_back((*found[i])->run);
+    }
+  }
   std::ranges::sort(runs, std::ranges::greater{}, ulid_of);
   return runs;
 }
 
-Result<std::string> find_job(const std::string& name) {
-  if (name.empty()) return newest_running();
-  for (const std::string& candidate : {name, "runs/" + name}) {
-    const std::string path = launcher::absolute_path(candidate, ".");
-    if (holds_run(path)) return fs::path(path + "/").parent_path().lexically_normal().string();
+const KnownRun* newest_running(const std::vector<KnownRun>& runs) {
+  const auto found = std::ranges::find(runs, RunState::kRunning, &KnownRun::state);
+  return found == runs.end() ? nullptr : &*found;
+}
+
+namespace {
+
+Result<std::string> locate_newest() {
+  const std::vector<KnownRun> runs = known_runs();
+  if (const KnownRun* const newest = newest_running(runs)) return newest->run_dir;
+  if (runs.empty()) return fail(ErrorKind::kUsage, "{}", list(runs));
+  return fail(ErrorKind::kUsage, "none of your jobs is running; {}", list(runs));
+}
+
+}  // namespace
+
+Result<std::string> locate_run(const std::string& name) {
+  if (name.empty()) return locate_newest();
+  const std::vector<std::string> paths = {
+      normal_path(launcher::absolute_path(name, ".")),
+      normal_path(launcher::absolute_path("runs/" + name, "."))};
+  const auto held = each_within(kDiskPatience, paths, holds_run);
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (held[i] && held[i]->value_or(false)) return paths[i];
+  }
+  for (const KnownAgent& agent : known_agents()) {
+    const auto at = std::ranges::find(paths, normal_path(agent.run_dir));
+    const bool stands = at != paths.end() && !held[static_cast<std::size_t>(at - paths.begin())];
+    if (agent.job == name || stands) return agent.run_dir;
   }
   const std::vector<KnownRun> runs = known_runs();
   std::vector<KnownRun> meant;
@@ -119,11 +231,22 @@ Result<std::string> find_job(const std::string& name) {
     if (run.job.starts_with(name)) meant.push_back(run);
   }
   if (meant.size() == 1) return meant.front().run_dir;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (!held[i]) return fail(ErrorKind::kUnreachable, "{}", unanswered(paths[i]));
+    if (!*held[i]) return tl::unexpected<Error>(held[i]->error());
+  }
   if (meant.empty()) {
     return fail(ErrorKind::kUsage, "'{}' is neither a run directory nor a job's id; {}", name,
                 list(runs));
   }
   return fail(ErrorKind::kUsage, "'{}' is the beginning of several ids; {}", name, list(meant));
+}
+
+Result<std::string> find_job(const std::string& name) {
+  ANTDT_TRY(std::string run_dir, locate_run(name));
+  if (within(kDiskPatience, [run_dir] { return state_of(run_dir); })) return run_dir;
+  return fail(ErrorKind::kUnreachable, "{}. If the job runs, antdt status {} asks its daemon",
+              unanswered(run_dir), run_dir);
 }
 
 std::string operator_name() {

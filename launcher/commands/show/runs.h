@@ -1,10 +1,12 @@
 // The runs of this user, and which of them a command refers to.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/result.h"
+#include "launcher/commands/show/patience.h"
 
 namespace antdt::cli {
 
@@ -15,6 +17,8 @@ struct KnownRun {
   std::string run_dir;  // absolute
   std::string job;      // the id ends with a ULID, so of the same name later ids are greater
   RunState state = RunState::kEnded;
+  // False: its filesystem does not, so `state` is only whether its private agent runs here.
+  bool answers = true;
 };
 
 // The id of the run's job; for a run that was never started, the name of its directory.
@@ -25,8 +29,13 @@ struct KnownRun {
 [[nodiscard]] RunState state_of(const std::string& run_dir);
 
 // The runs below runs/ in the working directory, and runs in any directory whose processes run,
-// newest first. A run elsewhere that has ended is not found, because there is no list of runs.
-[[nodiscard]] std::vector<KnownRun> known_runs();
+// newest first. A run elsewhere that has ended is not found, because there is no list of runs. Runs
+// whose filesystem does not answer delay this by a few seconds; so does a directory runs/ that does
+// not, which stands for all in it. `pending`: of earlier calls.
+[[nodiscard]] std::vector<KnownRun> known_runs(
+    const std::shared_ptr<PendingLooks>& pending = std::make_shared<PendingLooks>());
+// The first one that runs; null: none does.
+[[nodiscard]] const KnownRun* newest_running(const std::vector<KnownRun>& runs);
 
 // A private agent of this user, found by the files of the runtime directory alone.
 struct KnownAgent {
@@ -37,7 +46,12 @@ struct KnownAgent {
 [[nodiscard]] std::vector<KnownAgent> known_agents();
 
 // The run directory for a run directory, a job's id or the beginning of an id; for "" the newest
-// running job. The error (kUsage) lists the runs that exist.
+// running job. The error (kUsage) lists the runs that exist; kIo if this user may not look there,
+// and kUnreachable if that filesystem does not answer.
+//
+// Of a run whose processes are here, the filesystem need not answer.
+[[nodiscard]] Result<std::string> locate_run(const std::string& name);
+// The same for who needs the run's files: kUnreachable, too, if their filesystem does not answer.
 [[nodiscard]] Result<std::string> find_job(const std::string& name);
 
 // How the help of every command describes its JOB.

@@ -25,7 +25,7 @@ Result<RunningJob> reach_without_files(const std::string& name) {
       ErrorKind::kUnreachable,
       "the filesystem of {} has not answered for {:.0f} s, and no job daemon of that run is "
       "found on this machine: look at the disk (or the network) that it lies on",
-      name.empty() ? "runs/" : name, to_seconds(kDiskPatience));
+      name, to_seconds(kDiskPatience));
 }
 
 }  // namespace antdt::cli

@@ -92,30 +92,27 @@ Status print_again(RunningJob& job, const StatusOptions& options) {
   }
 }
 
-struct Found {
-  std::string run_dir;
-  RunState state;
-};
-
 // The job may end while it is asked, and its daemon may be started again.
 Status print_status(const StatusOptions& options) {
   if (options.through.wanted()) {
     ANTDT_TRY(RunningJob job, reach(options.job, options.through));
     return print_again(job, options);
   }
-  if (options.job.empty() && !any_runs()) return print_jobs(options.json);
-  const auto found = within(kDiskPatience, [name = options.job]() -> Result<Found> {
-    ANTDT_TRY(std::string path, find_job(name));
-    const RunState state = state_of(path);
-    return Found{std::move(path), state};
-  });
+  std::string run_dir;
+  if (options.job.empty()) {
+    const std::vector<KnownRun> runs = known_runs();
+    const KnownRun* const newest = newest_running(runs);
+    if (newest == nullptr) return print_jobs(runs, options.json);
+    run_dir = newest->run_dir;
+  } else {
+    ANTDT_TRY(run_dir, locate_run(options.job));
+  }
+  const auto found = within(kDiskPatience, [run_dir] { return state_of(run_dir); });
   if (!found) {  // the error of the job daemon says more
-    ANTDT_TRY(RunningJob standing, reach_without_files(options.job));
+    ANTDT_TRY(RunningJob standing, reach_without_files(run_dir));
     return print_running(standing, options);
   }
-  if (!*found) return tl::unexpected<Error>(found->error());
-  const std::string run_dir = (*found)->run_dir;
-  RunState state = (*found)->state;
+  RunState state = *found;
   if (state == RunState::kBrokenOff) state = state_elsewhere(run_dir);
   if (state == RunState::kEnded) return print_ended(run_dir, options.json);
   ANTDT_TRY(RunningJob job, reach(run_dir));

@@ -17,6 +17,7 @@
 #include "core/wire/operator_messages.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/show/runs.h"
+#include "launcher/commands/show/standing_run.h"
 #include "launcher/start/admin_link.h"
 #include "launcher/start/paths.h"
 
@@ -39,7 +40,7 @@ class Links {
 
   Seen ask() {
     Seen seen;
-    for (const KnownRun& run : known_runs()) {
+    for (const KnownRun& run : known_runs(pending_)) {
       if (run.state == RunState::kRunning) seen.jobs.push_back(ask_job(run));
     }
     std::erase_if(jobs_, [&](const auto& job) {
@@ -71,7 +72,7 @@ class Links {
   launcher::top::JobSeen ask_job(const KnownRun& run) {
     Job& job = jobs_[run.run_dir];
     launcher::top::JobSeen seen{.run_dir = run.run_dir, .job = run.job};
-    if (const Status answered = ask_status(run.run_dir, job); !answered) {
+    if (const Status answered = ask_status(run, job); !answered) {
       job.link.reset();
       seen.trouble = answered.error().message;
     }
@@ -79,9 +80,10 @@ class Links {
     return seen;
   }
 
-  static Status ask_status(const std::string& run_dir, Job& job) {
+  static Status ask_status(const KnownRun& run, Job& job) {
     if (!job.link) {
-      ANTDT_TRY(RunningJob link, reach(run_dir));
+      ANTDT_TRY(RunningJob link,
+                run.answers ? reach(run.run_dir) : reach_without_files(run.run_dir));
       job.link.emplace(std::move(link));
     }
     ANTDT_TRY(const auto answer, job.link->link.status(0, kOneAnswer));
@@ -115,6 +117,7 @@ class Links {
 
   AskerOptions options_;
   transport::Context context_;
+  std::shared_ptr<PendingLooks> pending_ = std::make_shared<PendingLooks>();
   std::map<std::string, Job> jobs_;  // by run directory
   std::map<std::string, launcher::AdminLink> hosts_;
 };

@@ -272,7 +272,9 @@ class Isolation(UsersCase):
             fails("sh", "-c", f"kill -0 {pid}")
         for command in (("status", run_dir), ("stop", run_dir), ("evict", run_dir, "w0"),
                         ("logs", run_dir)):
-            fails(ANTDT, *command)
+            said = fails(ANTDT, *command)
+            self.assertIn("Permission denied", said)
+            self.assertIn(f"belongs to {ALICE}: run the command as {ALICE}", said)
         sockets = [p for p in (*self.runtime.rglob("*"), *self.home(ALICE).rglob("*"))
                    if p.is_socket()]
         names = {p.name for p in sockets}

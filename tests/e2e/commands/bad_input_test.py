@@ -1,12 +1,14 @@
 """Bad input causes a clear error, with the way to mend it, before anything starts."""
 
 import json
+import os
 import pathlib
+import subprocess
 import unittest
 
 import shared  # noqa: F401 (finds what follows)
 import jobs
-from harness import EndToEnd, needs_trainer
+from harness import ANTDT, EndToEnd, needs_trainer
 
 ROW = "1\t" + "\t".join(str(i) for i in range(13)) + "\t" + "\t".join(["68fd1e64"] * 26) + "\n"
 
@@ -111,6 +113,24 @@ class BadInput(EndToEnd):
         (self.dir / "run1" / "job.toml").write_text("someone's")
         run = self.refused(self.job(), 2, "run1")
         self.assertEqual(pathlib.Path(run.dir / "job.toml").read_text(), "someone's")
+
+    def test_a_run_directory_that_may_not_be_looked_into_is_not_taken_for_a_typing_error(self):
+        run_dir = self.dir / "run1"
+        run_dir.mkdir()
+        (run_dir / "job.json").write_text("{}")
+        nobody, own = 65534, os.geteuid() != 0
+        run_dir.chmod(0 if own else 0o700)
+        self.dir.chmod(0o755)
+        self.addCleanup(run_dir.chmod, 0o700)
+        for command in ("status", "stop", "logs", "explain"):
+            done = subprocess.run([ANTDT, command, run_dir], env=self.env, cwd="/", text=True,
+                                  capture_output=True, timeout=60, user=None if own else nobody)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(f"whether {run_dir} holds a run cannot be seen: Permission denied",
+                          done.stderr)
+            self.assertIn(f"You own {run_dir}" if own else
+                          f"{run_dir} belongs to root: run the command as root", done.stderr)
+            self.assertNotIn("neither a run directory", done.stderr)
 
     def test_a_dry_run_checks_and_starts_nothing(self):
         result = self.antdt("run", self.write("job.toml", self.job()), "--dry-run")

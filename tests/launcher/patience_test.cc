@@ -1,0 +1,63 @@
+#include "launcher/commands/show/patience.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+namespace antdt::cli {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::Each;
+
+// A path whose looks return only when the test ends.
+class PatienceTest : public testing::Test {
+ protected:
+  ~PatienceTest() override { answers_.set_value(); }
+  // Owns all that it uses, for threads that outlive the test.
+  [[nodiscard]] auto look() const {
+    return [answered = answered_](const std::string& path) {
+      if (path == "standing") answered.wait();
+      return path + " was seen";
+    };
+  }
+
+  std::promise<void> answers_;
+  std::shared_future<void> answered_ = answers_.get_future();
+};
+
+TEST_F(PatienceTest, APathThatDoesNotAnswerCostsTheOthersNothingButTheWait) {
+  const auto found = each_within(milliseconds(200), {"a", "standing", "b"}, look());
+  EXPECT_THAT(found, testing::ElementsAre("a was seen", std::nullopt, "b was seen"));
+}
+
+TEST_F(PatienceTest, MorePathsThanThreadsAreAllSeen) {
+  const std::vector<std::string> many(500, "a");
+  const auto found = each_within(std::chrono::minutes(1), many, look());
+  EXPECT_EQ(found.size(), many.size());
+  EXPECT_THAT(found, Each(std::optional<std::string>("a was seen")));
+}
+
+TEST_F(PatienceTest, ThereMayBeNoPaths) {
+  EXPECT_TRUE(each_within(milliseconds(200), std::vector<std::string>{}, look()).empty());
+}
+
+TEST_F(PatienceTest, WhoIsLateIsLeftBehind) {
+  const auto late = [how = look()] { return how("standing"); };
+  const auto soon = [how = look()] { return how("a"); };
+  EXPECT_EQ(within(milliseconds(20), late), std::nullopt);
+  EXPECT_EQ(within(std::chrono::minutes(1), soon), "a was seen");
+}
+
+TEST(PendingLooks, OnlyOneLookAtAPathIsUnderWay) {
+  PendingLooks looks;
+  EXPECT_TRUE(looks.begin("a"));
+  EXPECT_FALSE(looks.begin("a"));
+  EXPECT_TRUE(looks.begin("b"));
+  looks.done("a");
+  EXPECT_TRUE(looks.begin("a"));
+}
+
+}  // namespace
+}  // namespace antdt::cli

@@ -1,6 +1,7 @@
 #include "trainer/main/work.h"
 
 #include <memory>
+#include <tuple>
 
 #include "core/os/fs.h"
 #include "core/transport/socket.h"
@@ -84,7 +85,7 @@ Result<CollectiveFactory> collectives(const Worker& worker, const ComputeDevice&
 
 Result<int> work_in_a_collective(const Worker& worker) {
   ANTDT_TRY(const auto device, worker.makes.device(worker.client.member().worker));
-  ANTDT_TRY(const auto engine,
+  ANTDT_TRY(auto engine,
             worker.makes.engine(
                 worker.train.reader->shape(), [&] { return pace_of(worker); }, device));
   ANTDT_RETURN_IF_ERROR(worker.makes.options_read());
@@ -133,7 +134,11 @@ Result<int> work_in_a_collective(const Worker& worker) {
   MemberDriver member({worker.clock, worker.client, *engine, prefetcher, worker.account, injected,
                        guard, worker.stop},
                       std::move(parts));
-  return member.run();
+  auto code = member.run();
+  // On a device that has failed even giving memory back throws, in destructors, which would end
+  // the process before anybody is told the reason. Its memory goes with the process.
+  if (!code) std::ignore = engine.release();
+  return code;
 }
 
 Result<int> work_with_servers(const Worker& worker) {

@@ -55,6 +55,9 @@ struct StateFile {
 // may differ (docs/synchronisation), it is mix, begin_local_step, compute, then apply or discard;
 // or exchange_updates before begin_step, whose collective is then that of a domain. One thread at a
 // time.
+//
+// What has no Result may throw a std::exception, as where a device has failed: then this member
+// gives up, and its text is the reason.
 class Engine {
  public:
   virtual ~Engine() = default;

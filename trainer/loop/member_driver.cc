@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <set>
 #include <thread>
 #include <type_traits>
@@ -136,7 +137,17 @@ std::optional<Input> MemberDriver::perform_all() {
       answer = perform(effect);
     }
   };
-  for (worker::Effect& effect : effects) std::visit(perform_one, effect);
+  for (worker::Effect& effect : effects) {
+    try {
+      std::visit(perform_one, effect);
+    } catch (const std::exception& thrown) {
+      // After the machine's end, why it gave up is still to be performed.
+      if (machine_.ended()) continue;
+      std::string why = fmt::format("the training cannot go on here: {}", thrown.what());
+      answer = worker::WorkFailed{{ErrorKind::kInternal, std::move(why)}};
+      break;
+    }
+  }
   effects.clear();
   wanted_.swap(effects);  // swapped, so that its memory is reused
   return answer;

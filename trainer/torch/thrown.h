@@ -1,9 +1,10 @@
-// Turns exceptions of a program's own code into errors where they enter.
+// Turns exceptions of a program's own code, and of a device, into errors where they enter.
 #pragma once
 
 #include <antdt/kit/options.h>
 #include <torch/torch.h>
 
+#include <stdexcept>
 #include <string>
 
 #include "core/result.h"
@@ -25,6 +26,17 @@ auto or_thrown(ErrorKind kind, const std::string& what, F f) -> decltype(f()) {
   } catch (...) {
     return fail(kind, "{}: it threw what is no std::exception", what);
   }
+}
+
+// For what has no Result: an exception of f() becomes one whose text begins with `what`, and does
+// not contain LibTorch's backtrace.
+template <class F>
+void or_throw_saying(const std::string& what, F f) {
+  const Status done = or_thrown(ErrorKind::kInternal, what, [&]() -> Status {
+    f();
+    return {};
+  });
+  if (!done) throw std::runtime_error(done.error().message);
 }
 
 }  // namespace antdt::trainer

@@ -67,6 +67,24 @@ TEST(Member, AStepThatCannotBeAppliedEndsTheMemberWithItsError) {
   EXPECT_EQ(outcomes[0].weights.size(), 2U);
 }
 
+// As of a device that fails in an update, which nobody waits for: the next call is a checkpoint's.
+TEST(Member, WhatItsEngineThrowsEndsTheMemberWithThatReason) {
+  FakeJob job(1, {{wire::PhaseKind::kTrain, 1000}}, even_plan(1, 10));
+  job.script.send_at_step(5, wire::CheckpointOrder{3});
+  Faults faults;
+  bool failed = false;
+  faults.at_point = [&](std::uint32_t, Point at, Step) {
+    failed = failed || at == Point::kSave;
+    if (failed) throw std::runtime_error("an illegal memory access");
+  };
+  const auto outcomes = run_drill({job, 1, 1000, slow_steps()}, faults);
+  EXPECT_TRUE(failed);
+  ASSERT_FALSE(outcomes[0].code);
+  EXPECT_EQ(outcomes[0].code.error().kind, ErrorKind::kInternal);
+  EXPECT_EQ(outcomes[0].code.error().message,
+            "the training cannot go on here: an illegal memory access");
+}
+
 TEST(Member, AFormationThatFailsIsToldAndTheNextOneIsJoined) {
   constexpr std::uint64_t kRecords = 100;
   FakeJob job(1, {{wire::PhaseKind::kTrain, kRecords}}, even_plan(1, 10));

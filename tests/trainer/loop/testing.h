@@ -37,7 +37,7 @@ class Numbers final : public data::RecordReader {
 };
 
 // The points outside its collective at which a member may be killed, by an exception.
-enum class Point { kCompute, kApply, kApplied, kEvaluate, kReplaced };
+enum class Point { kCompute, kReduce, kApply, kApplied, kEvaluate, kSave, kReplaced };
 using PointScript =
     std::function<void(Point, Step)>;  // the last step that was applied or discarded
 
@@ -56,7 +56,10 @@ class Tally final : public Engine {
     for (const std::int64_t id : batch.ids) ++step_[static_cast<std::size_t>(id)];
     return BatchSums{static_cast<double>(batch.count), 2.0 * static_cast<double>(batch.count)};
   }
-  [[nodiscard]] Status finish_reduction() override { return collective_->allreduce_sum(step_); }
+  [[nodiscard]] Status finish_reduction() override {
+    reach(Point::kReduce);
+    return collective_->allreduce_sum(step_);
+  }
   [[nodiscard]] Status apply(double weight) override {
     reach(Point::kApply);
     if (weights_.size() == fails_after_) return fail(ErrorKind::kInternal, "the optimizer jams");
@@ -78,6 +81,7 @@ class Tally final : public Engine {
     return partial;
   }
   [[nodiscard]] std::vector<StateFile> state_files(Step step) const override {
+    reach(Point::kSave);
     return {{"tally", {}, {std::as_bytes(std::span(counts_)), std::span(ballast_)}},
             {"step", std::to_string(step.value)}};
   }

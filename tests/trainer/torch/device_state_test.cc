@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <utility>
 
 #include "tests/trainer/device_member.h"
 #include "tests/trainer/torch/device_testing.h"
 #include "trainer/loop/state/healing.h"
 #include "trainer/torch/device/state/digest.h"
+#include "trainer/torch/device/state/state_on_device.h"
 
 namespace antdt::trainer {
 namespace {
@@ -95,6 +97,30 @@ TEST(DeviceState, IsThatOfBeforeWhenAnotherDidNotArriveWhole) {
   alone(*engine, {clicks(16, 2)}, 16);
   alone(*other, {clicks(16, 2)}, 16);
   expect_same(*engine, *other);
+}
+
+// The optimizer's array has another size for a moment, so that it cannot be copied.
+TEST(DeviceState, ACopyThatFailedSaysWhyAndIsMadeAnew) {
+  const auto on_device = torch::TensorOptions(torch::kFloat32).device(test_device());
+  const torch::Tensor values = torch::arange(8, on_device),
+                      gradients = torch::zeros({8}, on_device);
+  const auto optimizer = make_device_optimizer({"adagrad", 0.1, 0, 0}, 8, test_device()).value();
+  Buffers none;
+  StateOnDevice state(values, gradients, *optimizer, none);
+  ASSERT_EQ(optimizer->state().size(), 1U);
+  const torch::Tensor remembered =
+      std::exchange(optimizer->state()[0], torch::zeros({5}, on_device));
+  try {
+    state.copy_to_host();
+    ADD_FAILURE() << "it was copied";
+  } catch (const std::exception& thrown) {
+    EXPECT_THAT(thrown.what(), testing::StartsWith("the state on " + test_device().str() +
+                                                   " cannot be copied to the host's memory: "));
+    EXPECT_THAT(thrown.what(), testing::Not(testing::HasSubstr("frame #0")));
+  }
+  optimizer->state()[0] = remembered.fill_(3);
+  state.copy_to_host();
+  EXPECT_EQ(state.on_host()[1].values[7], 3);
 }
 
 // ---------------------------------------------------------------------- digests

@@ -162,7 +162,7 @@ class DeviceEngine final : public Engine {
     }
     optimizer_->steps() = counters->optimizer_steps;
     state_.copy_to_device();
-    buffers_.replaced();
+    take_buffers();
     return counters->step;
   }
 
@@ -178,7 +178,7 @@ class DeviceEngine final : public Engine {
   void state_replaced() override {
     state_.copy_to_device();
     discard();
-    buffers_.replaced();
+    take_buffers();
   }
   [[nodiscard]] DeviceState* device_state() override { return &state_; }
 
@@ -330,6 +330,11 @@ class DeviceEngine final : public Engine {
     return {};
   }
 
+  // Those of the state, which was replaced.
+  void take_buffers() {
+    or_throw_saying(fmt::format("the model's buffers cannot be copied to {}", choice_.device.str()),
+                    [&] { buffers_.replaced(); });
+  }
   [[nodiscard]] std::vector<StateEntry> layout() const { return trainer::layout(parameters_); }
 
   data::DataShape shape_;

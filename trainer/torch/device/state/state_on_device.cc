@@ -23,19 +23,28 @@ std::vector<torch::Tensor> StateOnDevice::tensors() const {
 }
 
 void StateOnDevice::copy_to_host() {
-  const torch::NoGradGuard no_grad;
-  const auto there = tensors();
-  while (host_.size() < there.size()) {
-    host_.push_back(flat_zeros(static_cast<std::size_t>(values_.numel())));
-  }
-  if (std::exchange(same_, true)) return;
-  for (std::size_t i = 0; i < there.size(); ++i) host_[i].copy_(there[i]);
+  const std::string what =
+      fmt::format("the state on {} cannot be copied to the host's memory", values_.device().str());
+  or_throw_saying(what, [&] {
+    const torch::NoGradGuard no_grad;
+    const auto there = tensors();
+    while (host_.size() < there.size()) {
+      host_.push_back(flat_zeros(static_cast<std::size_t>(values_.numel())));
+    }
+    if (same_) return;
+    for (std::size_t i = 0; i < there.size(); ++i) host_[i].copy_(there[i]);
+    same_ = true;
+  });
 }
 
 void StateOnDevice::copy_to_device() {
-  const torch::NoGradGuard no_grad;
-  const auto there = tensors();
-  for (std::size_t i = 0; i < there.size(); ++i) there[i].copy_(host_.at(i));
+  same_ = false;
+  const std::string what = fmt::format("the state cannot be copied to {}", values_.device().str());
+  or_throw_saying(what, [&] {
+    const torch::NoGradGuard no_grad;
+    const auto there = tensors();
+    for (std::size_t i = 0; i < there.size(); ++i) there[i].copy_(host_.at(i));
+  });
   same_ = true;
 }
 
@@ -71,10 +80,14 @@ Result<std::vector<std::uint64_t>> StateOnDevice::digests() {
 }
 
 void StateOnDevice::replaced() {
-  const torch::NoGradGuard no_grad;
   same_ = false;
-  gradients_.zero_();
-  buffers_.replaced();
+  const std::string what =
+      fmt::format("the state on {} cannot be replaced", values_.device().str());
+  or_throw_saying(what, [&] {
+    const torch::NoGradGuard no_grad;
+    gradients_.zero_();
+    buffers_.replaced();
+  });
 }
 
 }  // namespace antdt::trainer

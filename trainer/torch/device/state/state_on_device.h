@@ -26,6 +26,7 @@ class StateOnDevice final : public DeviceState {
                 Buffers& buffers);
 
   // ---------------------------------------------------------------- in the host's memory
+  // A device that has failed makes copies throw; a later one is made anew.
   // The arrays there are those of the device, which is waited for.
   void copy_to_host();
   // The arrays of the device are those of the host.

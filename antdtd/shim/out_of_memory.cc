@@ -12,7 +12,7 @@ namespace antdt::antdtd {
 namespace {
 
 // In lower case. C++, Python, CUDA, glibc and the system report errors with these words.
-constexpr std::array<std::string_view, 9> kComplaints = {
+constexpr std::array<std::string_view, 13> kComplaints = {
     "std::bad_alloc",
     "cannot allocate memory",
     // the message of the CUDA runtime and of PyTorch; also "outofmemoryerror" below
@@ -20,6 +20,11 @@ constexpr std::array<std::string_view, 9> kComplaints = {
     "outofmemoryerror",
     "memoryerror",
     "cuda_error_out_of_memory",
+    // libraries of CUDA, which take memory for their handles
+    "cublas_status_alloc_failed",
+    "cudnn_status_alloc_failed",
+    "cudnn_status_internal_error_device_allocation_failed",  // from cuDNN 9 on
+    "cudnn_status_internal_error_host_allocation_failed",
     "unable to allocate",     // numpy
     "can't allocate memory",  // PyTorch's allocator for the CPU
     "memory exhausted",

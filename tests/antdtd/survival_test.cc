@@ -53,6 +53,9 @@ TEST(OutOfMemory, AProgramsOwnReportOfLackOfMemoryIsEvidence) {
        {"terminate called after throwing an instance of 'std::bad_alloc'",
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
         "RuntimeError: CUDA error: out of memory", "MemoryError",
+        "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+        "RuntimeError: cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
         "OSError: [Errno 12] Cannot allocate memory",
         "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 8 GiB",
         "RuntimeError: [enforce fail at alloc_cpu.cpp:66] DefaultCPUAllocator: can't allocate "

@@ -8,6 +8,7 @@
 
 #include <barrier>
 #include <functional>
+#include <map>
 #include <mutex>
 
 #include "tests/trainer/device_member.h"
@@ -288,21 +289,25 @@ TEST(Staging, TakesHostMemoryOnlyWhereBucketsAreCopied) {
 }
 
 // Where memory runs out.
-enum class Fails { kForward, kBackward, kAllocator };
+enum class Fails { kForward, kBackward, kAllocator, kHandle };
 
-// Backward of this has no memory, once it is told so.
+// Backward of this has no memory, once it is told so: for a tensor, or for the handle of a library
+// that the thread of backward uses for the first time.
 class ThrowsInBackward : public torch::autograd::Function<ThrowsInBackward> {
  public:
   static torch::autograd::Variable forward(torch::autograd::AutogradContext* context,
-                                           const torch::Tensor& x, bool throws) {
+                                           const torch::Tensor& x, bool throws, bool of_handle) {
     context->saved_data["throws"] = throws;
+    context->saved_data["of handle"] = of_handle;
     return x.clone();
   }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
-    TORCH_CHECK_WITH(OutOfMemoryError, !context->saved_data["throws"].toBool(),
-                     "CUDA out of memory. Tried to allocate 1.50 MiB.");
-    return {gradients[0], torch::Tensor()};
+    const bool throws = context->saved_data["throws"].toBool();
+    TORCH_CHECK(!throws || !context->saved_data["of handle"].toBool(),
+                "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`");
+    TORCH_CHECK_WITH(OutOfMemoryError, !throws, "CUDA out of memory. Tried to allocate 1.50 MiB.");
+    return {gradients[0], torch::Tensor(), torch::Tensor()};
   }
 };
 
@@ -327,7 +332,9 @@ class Hungry final : public kit::Model {
     if (too_many && fails_ == Fails::kAllocator)
       x = x + torch::empty({std::int64_t{1} << 46}).sum();
     // The second layer's gradient is added up before the memory runs out.
-    if (fails_ == Fails::kBackward) x = ThrowsInBackward::apply(x, too_many);
+    if (fails_ == Fails::kBackward || fails_ == Fails::kHandle) {
+      x = ThrowsInBackward::apply(x, too_many, fails_ == Fails::kHandle);
+    }
     return second_(x.relu()).squeeze(1);
   }
   std::vector<std::int64_t> attempts;
@@ -341,7 +348,8 @@ class Hungry final : public kit::Model {
 
 class OutOfMemory : public ::testing::TestWithParam<Fails> {};
 INSTANTIATE_TEST_SUITE_P(Where, OutOfMemory,
-                         ::testing::Values(Fails::kForward, Fails::kBackward, Fails::kAllocator));
+                         ::testing::Values(Fails::kForward, Fails::kBackward, Fails::kAllocator,
+                                           Fails::kHandle));
 
 TEST_P(OutOfMemory, TheMicroBatchIsComputedInSmallerPiecesWithTheSameSum) {
   const TrainerConfig config = config_of("lr", "adam");
@@ -410,11 +418,12 @@ TEST_P(OutOfMemory, ARecordThatDoesNotFitAloneEndsTheWorkWithTheEvidence) {
   ASSERT_FALSE(sums);
   EXPECT_THAT(sums.error().message, HasSubstr("out of memory on " + test_device().str() +
                                               " in a micro-batch of 1 records"));
-  const char* const asked = GetParam() == Fails::kForward ? "2147483648 bytes were asked for"
-                            : GetParam() == Fails::kBackward
-                                ? "1572864 bytes were asked for"
-                                : "281474976710656 bytes were asked for";
-  EXPECT_THAT(sums.error().message, HasSubstr(asked));
+  const std::map<Fails, std::string> asked{
+      {Fails::kForward, "2147483648 bytes were asked for"},
+      {Fails::kBackward, "1572864 bytes were asked for"},
+      {Fails::kAllocator, "281474976710656 bytes were asked for"},
+      {Fails::kHandle, "does not fit"}};
+  EXPECT_THAT(sums.error().message, HasSubstr(asked.at(GetParam())));
   EXPECT_TRUE(engine->finish_reduction());
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <new>
@@ -15,15 +16,31 @@
 #endif
 
 namespace antdt::trainer {
+namespace {
+
+// In errors that have no type of their own for this: of LibTorch's allocator for a processor, and
+// of CUDA and its libraries, which take a device's memory for handles and for kernels that are
+// loaded at their first use, past LibTorch's allocator.
+constexpr std::array<std::string_view, 6> kSaidForWantOfMemory = {
+    "can't allocate memory",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",  // from cuDNN 9 on
+    "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED",
+};
+
+}  // namespace
 
 bool is_out_of_memory(const std::exception& thrown) {
   if (dynamic_cast<const c10::OutOfMemoryError*>(&thrown) != nullptr) return true;
   if (dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr) return true;
-  // LibTorch's allocator for a processor has no type of its own for this.
   const auto* error = dynamic_cast<const c10::Error*>(&thrown);
-  return error != nullptr &&
-         std::string_view(error->what_without_backtrace()).find("can't allocate memory") !=
-             std::string_view::npos;
+  if (error == nullptr) return false;
+  const std::string_view text = error->what_without_backtrace();
+  return std::ranges::any_of(kSaidForWantOfMemory, [text](std::string_view words) {
+    return text.find(words) != std::string_view::npos;
+  });
 }
 
 #ifdef ANTDT_TORCH_ASKS_ALLOCATORS

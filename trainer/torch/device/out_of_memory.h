@@ -10,7 +10,7 @@
 
 namespace antdt::trainer {
 
-// Whether LibTorch or C++ threw it for want of memory.
+// Whether LibTorch, CUDA or C++ threw it for want of memory.
 [[nodiscard]] bool is_out_of_memory(const std::exception& thrown);
 
 // Bytes. What is not known is empty.

@@ -72,6 +72,13 @@ TEST(OutOfMemory, OtherEndsAreNot) {
   EXPECT_EQ(oom_evidence(exited(-1, 9, "out of memory, smaller batch\n"), ""), "")
       << "it had survived that, and was killed by somebody";
   EXPECT_EQ(oom_evidence(exited(1, 0, "ValueError: memory format\n"), ""), "");
+  // What survived_text() in trainer/torch/device/out_of_memory.h says.
+  const std::string survived =
+      "cuda:1 has no room for a micro-batch of 512 records: 1000 bytes were asked for; of the "
+      "device's 3000 bytes, 200 are free; tensors of this process use 2500; from now on "
+      "micro-batches have at most 256 records here\n";
+  EXPECT_EQ(oom_evidence(exited(-1, SIGSEGV, survived + "x\n"), ""), "")
+      << "it had survived that, and failed in another way";
   EXPECT_EQ(oom_evidence({-1, 0, "cannot execute /x: Cannot allocate memory", {}}, ""), "");
 }
 

@@ -186,7 +186,7 @@ class Training(KitTest):
         told = [e["text"] for e in events if e["kind"] == "memory"]
         self.assertTrue(any("w0 ran out of its device's memory" in text for text in told), told)
         said = "".join(p.read_text() for p in (run.dir / "logs").glob("w*"))
-        self.assertIn("out of memory on cpu in a micro-batch of 48 records: 3145728 bytes were asked for", said)
+        self.assertIn("cpu has no room for a micro-batch of 48 records: 3145728 bytes were asked for", said)
 
     def test_devices_that_a_job_cannot_use_are_refused_with_what_to_write(self):
         said = self.refused('model = "table"\nsync = "ps-bsp"\ndevice = "cuda"', extra="[roles.server]\ncount = 1\n")

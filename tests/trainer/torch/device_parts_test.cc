@@ -121,6 +121,13 @@ TEST(MemoryEvidence, NamesTheDeviceTheBytesAndTheMicroBatch) {
       "the device's 3000 bytes, 200 are free; tensors of this process use 2500");
   EXPECT_EQ(to_text({"cpu", 2, {}, {}}), "out of memory on cpu in a micro-batch of 2 records");
 }
+TEST(MemoryEvidence, OfWhatWasSurvivedHasOtherWords) {
+  const MemoryShortage shortage{"cuda:1", 512, 1000, {200, 3000, 2500}};
+  EXPECT_EQ(survived_text(shortage, 256),
+            "cuda:1 has no room for a micro-batch of 512 records: 1000 bytes were asked for; of "
+            "the device's 3000 bytes, 200 are free; tensors of this process use 2500; from now on "
+            "micro-batches have at most 256 records here");
+}
 TEST(MemoryEvidence, IsThereForEachKindOfException) {
   EXPECT_TRUE(is_out_of_memory(std::bad_alloc()));
   EXPECT_FALSE(is_out_of_memory(std::runtime_error("out of luck")));

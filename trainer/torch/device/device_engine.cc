@@ -325,8 +325,7 @@ class DeviceEngine final : public Engine {
                   "\"bf16\"",
                   to_text(shortage));
     }
-    log_warn("{}; from now on micro-batches have at most {} records here", to_text(shortage),
-             fit_.bound());
+    log_warn("{}", survived_text(shortage, fit_.bound()));
     return {};
   }
 

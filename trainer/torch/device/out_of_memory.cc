@@ -30,6 +30,19 @@ constexpr std::array<std::string_view, 6> kSaidForWantOfMemory = {
     "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED",
 };
 
+// ": 1000 bytes were asked for; of the device's 3000 bytes, 200 are free; …", as far as it is
+// known.
+std::string evidence_of(const MemoryShortage& shortage) {
+  std::string text;
+  if (shortage.asked) text += fmt::format(": {} bytes were asked for", *shortage.asked);
+  const DeviceMemory& memory = shortage.memory;
+  if (memory.free && memory.total) {
+    text += fmt::format("; of the device's {} bytes, {} are free", *memory.total, *memory.free);
+  }
+  if (memory.in_use) text += fmt::format("; tensors of this process use {}", *memory.in_use);
+  return text;
+}
+
 }  // namespace
 
 bool is_out_of_memory(const std::exception& thrown) {
@@ -111,15 +124,15 @@ MemoryShortage shortage_of(const std::exception& thrown, torch::Device device,
 }
 
 std::string to_text(const MemoryShortage& shortage) {
-  std::string text = fmt::format("out of memory on {} in a micro-batch of {} records",
-                                 shortage.device, shortage.records);
-  if (shortage.asked) text += fmt::format(": {} bytes were asked for", *shortage.asked);
-  const DeviceMemory& memory = shortage.memory;
-  if (memory.free && memory.total) {
-    text += fmt::format("; of the device's {} bytes, {} are free", *memory.total, *memory.free);
-  }
-  if (memory.in_use) text += fmt::format("; tensors of this process use {}", *memory.in_use);
-  return text;
+  return fmt::format("out of memory on {} in a micro-batch of {} records{}", shortage.device,
+                     shortage.records, evidence_of(shortage));
+}
+
+std::string survived_text(const MemoryShortage& shortage, std::size_t most_records) {
+  return fmt::format(
+      "{} has no room for a micro-batch of {} records{}; from now on micro-batches have at most {} "
+      "records here",
+      shortage.device, shortage.records, evidence_of(shortage), most_records);
 }
 
 }  // namespace antdt::trainer

@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <optional>
@@ -34,6 +35,10 @@ struct MemoryShortage {
 // "out of memory on cuda:0 in a micro-batch of 512 records: 2147483648 bytes were asked for, …".
 // The words "out of memory" are how the agent recognises the end of a process that says it last.
 [[nodiscard]] std::string to_text(const MemoryShortage& shortage);
+// "cuda:0 has no room for a micro-batch of 512 records: …; from now on micro-batches have at most
+// 256 records here". Without those words, because the process may end much later, for another
+// reason, with this among its last lines.
+[[nodiscard]] std::string survived_text(const MemoryShortage& shortage, std::size_t most_records);
 // "2.00 GiB" or "123 bytes" behind "ried to allocate "; empty: the text does not say it.
 [[nodiscard]] std::optional<std::uint64_t> bytes_asked(std::string_view text);
 

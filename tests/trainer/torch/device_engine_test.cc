@@ -119,6 +119,14 @@ TEST_P(OnADevice, Bfloat16TrainsWithStateInFloat32) {
   EXPECT_GT(max_difference(state_of(*full), state_of(*half)), 0) << "it is another precision";
 }
 
+TEST(Float32, IsFloat32InConvolutionsAndProductsWhateverTheEnvironmentSays) {
+  at::globalContext().setAllowTF32CuBLAS(true);  // as TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 does
+  at::globalContext().setAllowTF32CuDNN(true);
+  const auto engine = device_engine(config_of("mlp"), image_shape());
+  EXPECT_FALSE(at::globalContext().allowTF32CuBLAS());
+  EXPECT_FALSE(at::globalContext().allowTF32CuDNN());
+}
+
 // A perceptron whose gradient is three buckets, trained alone for three steps, and by two members
 // on halves of the same records. `engine` is called under a lock, because LibTorch's seed is one
 // for the process; `train` makes a member's steps with it.

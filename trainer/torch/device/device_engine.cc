@@ -370,9 +370,12 @@ Result<std::unique_ptr<Engine>> make_device_engine(Training training,
                                                    const DeviceChoice& choice) {
   const std::string what = fmt::format("the model cannot be placed on {}", choice.device.str());
   return or_thrown(ErrorKind::kUsage, what, [&]() -> Result<std::unique_ptr<Engine>> {
-    // cuDNN computes convolutions of float32 with the mantissa of half precision unless it is told
-    // not to.
-    if (!choice.precision) at::globalContext().setAllowTF32CuDNN(false);
+    // Else cuDNN computes convolutions of float32 with the mantissa of half precision, and cuBLAS
+    // products of matrices, too, where TORCH_ALLOW_TF32_CUBLAS_OVERRIDE is in the environment.
+    if (!choice.precision) {
+      at::globalContext().setAllowTF32CuDNN(false);
+      at::globalContext().setAllowTF32CuBLAS(false);
+    }
     if (!choice.device.is_cpu()) training.model->to(choice.device);
     ANTDT_TRY(auto trained, FlatParameters::trained_of(*training.model));
     ANTDT_TRY(Buffers buffers, Buffers::of(*training.model));

@@ -110,7 +110,8 @@ class OwnReader final : public data::RecordReader {
       for (std::size_t i = 0; i < shape_.columns.size(); ++i) {
         ANTDT_RETURN_IF_ERROR(take(rows, out, i));
       }
-      return check_ids(out);
+      ANTDT_RETURN_IF_ERROR(check_ids(out));
+      return check_labels(record_numbers, out);
     });
   }
 
@@ -143,6 +144,26 @@ class OwnReader final : public data::RecordReader {
       if (id >= 0 && static_cast<std::uint64_t>(id) < shape_.id_rows) continue;
       return fail(ErrorKind::kCorrupt, "reader '{}' gave the id {}: ids are 0 or more and below {}",
                   name_, id, shape_.id_rows);
+    }
+    return {};
+  }
+
+  // Cross entropy of several classes indexes memory with the label. A processor says which does not
+  // fit; a device stops, and answers nothing more.
+  [[nodiscard]] Status check_labels(std::span<const std::uint64_t> record_numbers,
+                                    data::Examples& examples) const {
+    if (shape_.classes <= 2) return {};
+    for (std::size_t i = 0; i < shape_.columns.size(); ++i) {
+      if (shape_.columns[i].name != "labels") continue;
+      const torch::Tensor labels = view(examples, i);
+      const std::span values(labels.data_ptr<float>(), examples.count);
+      for (std::size_t row = 0; row < values.size(); ++row) {
+        if (values[row] >= 0 && values[row] < static_cast<float>(shape_.classes)) continue;
+        return fail(ErrorKind::kCorrupt,
+                    "reader '{}' gave record {} the label {}: its shape has {} classes, so labels "
+                    "are 0 to {}",
+                    name_, record_numbers[row], values[row], shape_.classes, shape_.classes - 1);
+      }
     }
     return {};
   }

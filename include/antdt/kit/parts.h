@@ -23,7 +23,8 @@ class ANTDT_KIT_API Reader {
   // Names the data and how they are read: members whose texts differ do not train together.
   [[nodiscard]] virtual std::string fingerprint() const { return {}; }
   // Fills, for each column, rows.at(name), a tensor of records x sizes whose row i is for
-  // record_numbers[i]. A record that cannot be read is an exception that says why.
+  // record_numbers[i]. A record that cannot be read is an exception that says why. An id that is
+  // not below id_rows, or, of more than two classes, a label that is none of them, ends the worker.
   virtual void read(std::span<const std::uint64_t> record_numbers, Tensors& rows) = 0;
 };
 

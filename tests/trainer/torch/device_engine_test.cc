@@ -296,6 +296,24 @@ TEST(Staging, TakesHostMemoryOnlyWhereBucketsAreCopied) {
   });
 }
 
+TEST(Staging, IsOfEachBucketForItself) {
+  const torch::Tensor gradients =
+      torch::ones({100}, torch::TensorOptions(torch::kFloat32).device(test_device()));
+  DeviceReduction reduction(gradients);
+  LocalGroup(2).run([&](Collective& host) {
+    if (host.rank() == 1) {
+      std::vector<float> theirs(60, 2.0F);
+      EXPECT_TRUE(host.allreduce_sum(std::span(theirs)));
+      return;
+    }
+    reduction.begin(host, 2);
+    EXPECT_TRUE(reduction.reduce(host, 1, {40, 60}));
+    EXPECT_TRUE(reduction.settle());
+  });
+  EXPECT_EQ(reduction.staging_bytes(), 240U) << "the other bucket needed none";
+  EXPECT_EQ(gradients.sum().item<float>(), 40 + 3 * 60);
+}
+
 // Where memory runs out.
 enum class Fails { kForward, kBackward, kAllocator, kHandle };
 

@@ -24,7 +24,7 @@ void DeviceReduction::begin(Collective& collective, std::size_t buckets) {
   on_device_ = collective.device();
   while (stages_.size() < buckets) {
     const torch::Device device = gradients_.device();
-    stages_.push_back(std::make_unique<Stage>(Stage{Mark(device), Mark(device)}));
+    stages_.push_back(std::make_unique<Stage>(Stage{Mark(device), Mark(device), {}}));
   }
   for (const auto& stage : stages_) stage->under_way = false;
 }
@@ -40,13 +40,20 @@ void DeviceReduction::send_off(Stage& stage, GradientRange range) {
   stage.under_way = true;
   if (on_device_ != nullptr) return;
   const torch::NoGradGuard no_grad;
-  std::call_once(staging_, [&] {
-    host_ = torch::empty(gradients_.sizes(),
-                         torch::TensorOptions(torch::kFloat32).pinned_memory(!gradients_.is_cpu()));
-  });
+  if (!stage.host.defined()) {
+    stage.host =
+        torch::empty({static_cast<std::int64_t>(range.count)},
+                     torch::TensorOptions(torch::kFloat32).pinned_memory(!gradients_.is_cpu()));
+  }
   const InQueue in(beside_);
-  part(host_, range).copy_(part(gradients_, range), /*non_blocking=*/true);
+  stage.host.copy_(part(gradients_, range), /*non_blocking=*/true);
   stage.copied.set(beside_);
+}
+
+std::size_t DeviceReduction::staging_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& stage : stages_) bytes += stage->host.defined() ? stage->host.nbytes() : 0;
+  return bytes;
 }
 
 Status DeviceReduction::reduce(Collective& collective, std::size_t bucket, GradientRange range) {
@@ -69,7 +76,7 @@ Status DeviceReduction::sum_on_device(GradientRange range) {
 Status DeviceReduction::sum_on_host(Collective& collective, const Stage& stage,
                                     GradientRange range) {
   stage.copied.wait();
-  const torch::Tensor staged = part(host_, range);
+  const torch::Tensor& staged = stage.host;
   ANTDT_RETURN_IF_ERROR(collective.allreduce_sum(std::span(staged.data_ptr<float>(), range.count)));
   const torch::NoGradGuard no_grad;
   const InQueue in(beside_);

@@ -4,13 +4,15 @@
 // memory of the host, the reducer's thread sums it over the host's collective, and the sum is
 // copied back, while backward goes on with the next buckets. If the collective works in device
 // memory (Collective::device), it sums the bucket in that queue instead, and nothing is copied.
-// Pinned memory is as scarce as it is costly, so it is taken when the first bucket is copied.
+// Pinned memory is as scarce as it is costly, so each bucket's is taken when it is first copied,
+// and is its own: LibTorch gives out powers of two, up to twice the gradient if that were one
+// piece.
 #pragma once
 
 #include <torch/torch.h>
 
+#include <cstddef>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "trainer/collective/collective.h"
@@ -34,11 +36,12 @@ class DeviceReduction final : public BucketReduction {
   // After a sum that failed: what is computed from now on comes after the sums that were made.
   void order() { returned_.hold_up(compute_); }
   // Of the host's memory, for copies; not while buckets are summed.
-  [[nodiscard]] std::size_t staging_bytes() const { return host_.defined() ? host_.nbytes() : 0; }
+  [[nodiscard]] std::size_t staging_bytes() const;
 
  private:
   struct Stage {
     Mark computed, copied;
+    torch::Tensor host;      // its copy in the host's memory; undefined: there was none yet
     bool under_way = false;  // the queue beside waits for the bucket, or copies it
   };
   void send_off(Stage& stage, GradientRange range);
@@ -46,8 +49,6 @@ class DeviceReduction final : public BucketReduction {
   [[nodiscard]] Status sum_on_host(Collective& collective, const Stage& stage, GradientRange range);
 
   torch::Tensor gradients_;
-  std::once_flag staging_;  // backward and the reducer's thread both copy buckets
-  torch::Tensor host_;      // undefined: none was copied yet
   Queue compute_, beside_;
   std::vector<std::unique_ptr<Stage>> stages_;  // by bucket
   Mark returned_;                               // the last sum is in device memory

@@ -78,8 +78,9 @@ class Folder(Records):
 
     def path(self, record: int) -> str:
         """The file of a record."""
-        index = self._index() if self._opened is None else self._opened
-        return self._path(index, self._number(record))
+        number = self._number(record)
+        with self._own_lock():
+            return self._path(self._opened_here(), number)
 
     def _path(self, index: Any, number: int) -> str:
         ends = index.columns["ends"]
@@ -87,7 +88,7 @@ class Folder(Records):
         return os.path.join(self.folder, os.fsdecode(name))
 
     def _open(self) -> Any:
-        return self._index()
+        return self._unchanged(self._index(), self.folder)
 
     def _read(self, opened: Any, records: List[int]) -> List[Any]:
         samples = []

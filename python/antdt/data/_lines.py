@@ -57,12 +57,12 @@ class Lines(Records):
                  index: str = "cache") -> None:
         check_place(index)
         self._paths, self._encoding, self._beside = absolute(paths), encoding, index == "beside"
-        handle = self._open()
+        handle = _Handle(self._paths, self._beside)
         super().__init__(handle.records, handle.fingerprint)
         self._opened = handle
 
     def _open(self) -> Any:
-        return _Handle(self._paths, self._beside)
+        return self._unchanged(_Handle(self._paths, self._beside), self._paths[0])
 
     def _read(self, opened: Any, records: List[int]) -> List[Any]:
         lines: List[bytes] = opened.read(records)

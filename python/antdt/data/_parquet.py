@@ -78,7 +78,7 @@ class Parquet(Records):
         return cached(_KIND, self._paths, self._place, lambda tell: _build(self._paths, tell))
 
     def _open(self) -> Any:
-        return _Groups(self._index(), self._paths, self._columns)
+        return _Groups(self._unchanged(self._index(), self._paths[0]), self._paths, self._columns)
 
     def _read(self, opened: Any, records: List[int]) -> List[Any]:
         return [opened.row(record) for record in records]

@@ -38,12 +38,20 @@ class Records:
     def __getitems__(self, records: Sequence[int]) -> List[Any]:
         """Several at once; PyTorch 2's DataLoader asks so."""
         numbers = [self._number(record) for record in records]
+        with self._own_lock():
+            return self._read(self._opened_here(), numbers)
+
+    def _own_lock(self) -> threading.Lock:
+        """Of this process, to which what is opened belongs."""
         if self._owner != os.getpid():
             self._reset()
-        with self._lock:
-            if self._opened is None:
-                self._opened = self._open()
-            return self._read(self._opened, numbers)
+        return self._lock
+
+    def _opened_here(self) -> Any:
+        """What _open gives; with the lock."""
+        if self._opened is None:
+            self._opened = self._open()
+        return self._opened
 
     def _number(self, record: int) -> int:
         number = record.__index__()
@@ -54,8 +62,20 @@ class Records:
         return number
 
     def _open(self) -> Any:
-        """What _read needs and cannot be shared with other processes."""
+        """What _read needs and cannot be shared with other processes. Processes open the data at different
+        times, so it calls _unchanged."""
         raise NotImplementedError
+
+    def _unchanged(self, found: Any, path: str) -> Any:
+        """found  with the fingerprint of the data as they are now; it is returned
+        path   of the data, for the message"""
+        if found.fingerprint != self.fingerprint:
+            raise RuntimeError(
+                f"the data of {type(self).__name__} ({path}) have changed since this program opened them, so "
+                f"that a record's number means another record now: their fingerprint was {self.fingerprint} "
+                f"and is {found.fingerprint}. Put back what was there, or start again with the data as they "
+                f"are, and leave them as they are while a program uses them")
+        return found
 
     def _read(self, opened: Any, records: List[int]) -> List[Any]:
         raise NotImplementedError

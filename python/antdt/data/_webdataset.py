@@ -105,7 +105,7 @@ class WebDataset(Records):
         return cached(_KIND, self._paths, self._place, lambda tell: _build(self._paths, tell))
 
     def _open(self) -> Any:
-        return self._index(), {}
+        return self._unchanged(self._index(), self._paths[0]), {}
 
     def _read(self, opened: Any, records: List[int]) -> List[Any]:
         samples = [self._sample(*opened, record) for record in records]

@@ -105,6 +105,14 @@ class LinesTest(DataTest):
         Lines(path)
         self.assert_found_out(lambda: Lines(path), "one")
 
+    def test_lines_that_changed_since_they_were_opened_are_not_read_by_another_process(self):
+        path = self.write("a.txt", b"one\ntwo\n")
+        dataset = Lines(path)
+        path.write_bytes(b"zero\none\ntwo\n")
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            with self.assertRaisesRegex(RuntimeError, f"the data of Lines .{path}. have changed since"):
+                pool.apply(dataset.__getitem__, (1,))
+
     def test_what_is_wrong_is_said(self):
         path = self.write("cut.gz", gzip.compress(b"one\ntwo\n")[:-5])
         with self.assertRaisesRegex(Error, "cut.gz cannot be unpacked"):
@@ -147,6 +155,8 @@ class WebDatasetTest(DataTest):
         again = WebDataset(path)
         self.assertEqual((len(again), again[0]["txt"]), (3, b"ZERO"))
         self.assertNotEqual(again.fingerprint, first.fingerprint)
+        with self.assertRaisesRegex(RuntimeError, "the data of WebDataset .*a.tar. have changed since"):
+            first[1]
 
     def test_a_damaged_index_is_found_out(self):
         path = self.tar("a.tar", [("0.txt", b"zero"), ("1.txt", b"one")])
@@ -196,6 +206,36 @@ class FolderTest(DataTest):
         self.write("a/2", b"")
         os.utime(self.dir / "a", ns=(0, 10**18))  # a clock may be too coarse to tell them apart
         self.assertEqual(len(Folder(self.dir)), 2)
+
+    def test_data_that_changed_since_they_were_opened_are_not_read_under_other_numbers(self):
+        self.write("a/1", b"one")
+        self.write("b/3", b"three")
+        dataset = Folder(self.dir)
+        copy = pickle.dumps(dataset)
+        os.utime(self.dir / "a", ns=(0, 10**18))  # the same listing at another time
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            self.assertEqual(pool.apply(dataset.__getitem__, (1,)), (b"three", 1))
+        self.write("a/2", b"two")
+        os.utime(self.dir / "a", ns=(0, 2 * 10**18))
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            with self.assertRaisesRegex(RuntimeError, f"the data of Folder .{self.dir}. have changed since"):
+                pool.apply(dataset.__getitem__, (1,))
+        for read in (dataset.path, dataset.__getitem__, pickle.loads(copy).__getitem__):
+            with self.assertRaisesRegex(RuntimeError, "Put back what was there"):
+                read(1)
+        (self.dir / "a" / "2").unlink()
+        os.utime(self.dir / "a", ns=(0, 10**18))
+        self.assertEqual(dataset[1], (b"three", 1))
+
+    def test_paths_are_of_an_index_that_is_opened_once(self):
+        self.write("a/1", b"")
+        self.write("a/2", b"")
+        dataset = Folder(self.dir)
+        with mock.patch.object(_folder, "cached", wraps=_folder.cached) as opened:
+            self.assertEqual([dataset.path(i) for i in (0, 1, -1)],
+                             [str(self.dir / "a" / name) for name in ("1", "2", "2")])
+            dataset[0]
+        self.assertEqual(opened.call_count, 1)
 
     def test_a_link_that_leads_back_is_no_endless_way(self):
         self.write("a/1", b"")

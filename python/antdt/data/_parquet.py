@@ -7,6 +7,7 @@ from array import array
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from antdt.data._index import Built, cached, states_of
+from antdt.data._open_files import OpenFiles
 from antdt.data._progress import Tell
 from antdt.data._records import Path, Records, absolute
 
@@ -88,8 +89,8 @@ class _Groups:
     """Row groups that are in memory; of one process."""
 
     def __init__(self, index: Any, paths: Tuple[str, ...], columns: Optional[List[str]]) -> None:
-        self._index, self._paths, self._columns = index, paths, columns
-        self._files: Dict[int, Any] = {}
+        self._index, self._columns = index, columns
+        self._files = OpenFiles(paths, _open_file)
         self._tables: "collections.OrderedDict[int, Any]" = collections.OrderedDict()
 
     def row(self, record: int) -> Dict[str, Any]:
@@ -104,10 +105,8 @@ class _Groups:
             self._tables.move_to_end(group)
             return self._tables[group]
         columns = self._index.columns
-        number = columns["files"][group]
-        if number not in self._files:
-            self._files[number] = _open_file(self._paths[number])
-        table = self._files[number].read_row_group(columns["groups"][group], columns=self._columns)
+        file = self._files[columns["files"][group]]
+        table = file.read_row_group(columns["groups"][group], columns=self._columns)
         if len(self._tables) >= _KEPT:
             self._tables.popitem(last=False)
         self._tables[group] = table

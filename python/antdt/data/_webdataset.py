@@ -7,6 +7,7 @@ from array import array
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from antdt.data._index import Built, cached, states_of
+from antdt.data._open_files import OpenFiles
 from antdt.data._progress import Tell
 from antdt.data._records import Path, Records, absolute
 
@@ -105,13 +106,13 @@ class WebDataset(Records):
         return cached(_KIND, self._paths, self._place, lambda tell: _build(self._paths, tell))
 
     def _open(self) -> Any:
-        return self._unchanged(self._index(), self._paths[0]), {}
+        return self._unchanged(self._index(), self._paths[0]), OpenFiles(self._paths, _File)
 
     def _read(self, opened: Any, records: List[int]) -> List[Any]:
         samples = [self._sample(*opened, record) for record in records]
         return [self._decode(sample) for sample in samples] if self._decode else samples
 
-    def _sample(self, index: Any, files: Dict[int, Any], record: int) -> Dict[str, Any]:
+    def _sample(self, index: Any, files: OpenFiles, record: int) -> Dict[str, Any]:
         columns = index.columns
         samples, keys = columns["samples"], columns["keys"]
         key = bytes(index.bytes[keys[record - 1] if record else 0:keys[record]])
@@ -119,8 +120,6 @@ class WebDataset(Records):
         end = samples[record + 1] if record + 1 < len(samples) else len(columns["tars"])
         for member in range(samples[record], end):
             number, size = columns["tars"][member], columns["sizes"][member]
-            if number not in files:
-                files[number] = _File(self._paths[number])
             data = os.pread(files[number].descriptor, size, columns["offsets"][member])
             if len(data) != size:
                 raise ValueError(f"{self._paths[number]} has changed while it was in use")

@@ -6,6 +6,7 @@ import os
 import pathlib
 import pickle
 import random
+import resource
 import shutil
 import subprocess
 import tarfile
@@ -15,7 +16,7 @@ from unittest import mock
 
 from antdt import Error
 from antdt.data import Folder, Lines, Parquet, WebDataset
-from antdt.data import _folder, _webdataset
+from antdt.data import _folder, _open_files, _webdataset
 
 try:
     import pyarrow
@@ -73,6 +74,15 @@ class DataTest(unittest.TestCase):
         path.write_bytes(good[:len(good) // 2])
         self.assertEqual(opened()[0], wanted)
         self.assertEqual(path.read_bytes(), good)
+
+
+    def assert_few_files_are_open(self, dataset, wanted):
+        """Of more files than the process may have, each is read twice."""
+        order = [*random.Random(3).sample(range(len(wanted)), len(wanted)), *range(len(wanted))]
+        context = multiprocessing.get_context("fork")
+        limits = resource.RLIMIT_NOFILE, (96, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+        with context.Pool(1, initializer=resource.setrlimit, initargs=limits) as pool:
+            self.assertEqual(pool.apply(dataset.__getitems__, (order,)), [wanted[i] for i in order])
 
 
 class LinesTest(DataTest):
@@ -143,6 +153,20 @@ class WebDatasetTest(DataTest):
                   {"__key__": long_name, "cls": b"7"}, {"__key__": "s/1", "jpg": b"another"}]
         self.assert_read_anywhere(WebDataset(paths), wanted)
         self.assertEqual(WebDataset(paths, decode=lambda sample: sample["__key__"])[2], long_name)
+
+    def test_there_may_be_more_tars_than_files_may_be_open(self):
+        dataset = WebDataset([self.tar(f"{i}.tar", [("0.txt", b"%d" % i)]) for i in range(200)])
+        self.assert_few_files_are_open(dataset, [{"__key__": "0", "txt": b"%d" % i} for i in range(200)])
+
+    def test_a_tar_that_is_opened_again_is_the_one_that_it_was(self):
+        paths = [self.tar(f"{i}.tar", [("0.txt", b"%d" % i)]) for i in range(2)]
+        with mock.patch.object(_open_files, "_MOST", 1):
+            dataset = WebDataset(paths)
+            self.assertEqual([dataset[i]["txt"] for i in (0, 1, 0, 1)], [b"0", b"1", b"0", b"1"])
+            self.tar("0.tar", [("0.txt", b"7")])
+            os.utime(paths[0], ns=(0, 10**18))
+            with self.assertRaisesRegex(ValueError, "0.tar has changed while it was in use"):
+                dataset[0]
 
     def test_the_tar_is_scanned_once(self):
         path = self.tar("a.tar", [("0.txt", b"zero"), ("1.txt", b"one")])
@@ -266,6 +290,13 @@ class ParquetTest(DataTest):
             Parquet(paths)
         with self.assertRaisesRegex(ValueError, "no.parquet is no whole Parquet file"):
             Parquet(self.write("no.parquet", b"hello"))
+
+    @unittest.skipUnless(pyarrow, "no pyarrow")
+    def test_there_may_be_more_files_than_may_be_open(self):
+        paths = [self.dir / f"{i}.parquet" for i in range(200)]
+        for i, path in enumerate(paths):
+            pyarrow.parquet.write_table(pyarrow.table({"x": [i]}), path)
+        self.assert_few_files_are_open(Parquet(paths), [{"x": i} for i in range(200)])
 
     @unittest.skipIf(pyarrow, "pyarrow is there")
     def test_without_pyarrow_it_says_what_to_install(self):

@@ -29,6 +29,7 @@ import torch
 from torch.utils.data import DataLoader
 
 import antdt.torch as adt
+from antdt.integrations._devices import class_of, device_of, moved, of_moved, place
 from antdt.integrations._loaders import is_shuffled, loader_of
 
 _FOR_EVER = 1_000_000  # epochs outside a job, where the program's own loop ends
@@ -74,7 +75,8 @@ class _Batches:
 
 class Accelerator:
     """max_grad_norm  what clip_grad_norm_ is called with in the loop; a member without a micro-batch
-                      has to know it, too"""
+                      has to know it, too
+    device            where the model and the batches are moved; without it a GPU, if this process sees any"""
 
     def __init__(self, *, max_grad_norm: Optional[float] = None, gradient_accumulation_steps: int = 1,
                  mixed_precision: str = "no", device: Optional[str] = None, seed: int = 0) -> None:
@@ -85,7 +87,7 @@ class Accelerator:
             raise ValueError(f"mixed_precision={mixed_precision!r}: the model's forward is not wrapped "
                              f"here; use torch.autocast in the loop, and for fp16 antdt.torch itself, "
                              f"whose steps take a GradScaler")
-        self._clip, self._seed, self._device = max_grad_norm, seed, device
+        self._clip, self._seed, self._device = max_grad_norm, seed, device_of(device)
         self._job: Optional[adt.Job] = None
         self._epochs: Optional[Iterator[int]] = None
         self._step: Optional[adt.Step] = None
@@ -125,9 +127,10 @@ class Accelerator:
         self._schedules = [thing for kind, thing in sorted_out if kind == "schedule"]
         loader = given["loader"]
         batches = loader_of(loader)
+        if place(given["model"], self._device) and self._optimizer.state:  # which is where the parameters were
+            self._optimizer.load_state_dict(self._optimizer.state_dict())
         self._job = adt.init(epochs=_FOR_EVER, batch_size=loader.batch_size, seed=self._seed,
-                             shuffle=is_shuffled(loader),
-                             device=self._device)
+                             shuffle=is_shuffled(loader), device=class_of(self._device))
         self._job.ddp(given["model"])
         self._job.state(model=given["model"], opt=self._optimizer,
                         **{f"sched{i}": s for i, s in enumerate(self._schedules)})
@@ -167,7 +170,7 @@ class Accelerator:
                 # end, with the program's own words.
                 self._micro, self._batch = step.micro(batch), batch
                 self._micro.__enter__()
-                yield batch.data
+                yield moved(batch.data, self._device)
                 self._batch = None
                 self._micro.__exit__(None, None, None)
             assert self._optimizer is not None
@@ -199,7 +202,8 @@ class Accelerator:
         """job.evaluate: where the job evaluates, of all records (data.eval_records); what all found."""
         if self._evaluated is None or self._evaluated[0] is not loader:
             self._evaluated = loader, loader_of(loader)
-        return self._the_job().evaluate(self._evaluated[1], metric)
+        return self._the_job().evaluate(self._evaluated[1],
+                                        of_moved(metric, lambda data: moved(data, self._device)))
 
     # ------------------------------------------------------------------- where it stands
 
@@ -210,7 +214,7 @@ class Accelerator:
 
     @property
     def device(self) -> torch.device:
-        return torch.device(self._device or "cpu")
+        return self._device
 
     @property
     def process_index(self) -> int:

@@ -8,8 +8,9 @@
 The Trainer decides how many batches an epoch has and when a step is due, and in a job that is the
 job's to say; a Strategy cannot take it from the Trainer. So the module is used without one: its
 `configure_optimizers` and `training_step`, and the hooks `on_train_epoch_start` and
-`on_train_epoch_end` where it has them. `self.log` in it does nothing, as Lightning says in a warning;
-what the job reports is the loss. Nothing here imports Lightning.
+`on_train_epoch_end` where it has them. The module and its batches are moved to the GPU, as a Trainer does;
+for bfloat16 there is torch.autocast in `training_step`. `self.log` in it does nothing, as Lightning says in
+a warning; what the job reports is the loss. Nothing here imports Lightning.
 """
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ import torch
 from torch.utils.data import DataLoader
 
 import antdt.torch as adt
+from antdt.integrations._devices import class_of, device_of, moved, of_moved, place
 from antdt.integrations._ends import end_if
 from antdt.integrations._loaders import is_shuffled, loader_of
 
@@ -52,7 +54,8 @@ def fit(module: Any, loader: DataLoader, *, max_epochs: int = 1,
         gradient_clip_val: Optional[float] = None,
         validation: Optional[DataLoader] = None,
         metric: Optional[Callable[[adt.MicroBatch], adt.Sums]] = None,
-        until: Optional[Callable[[List[adt.Evaluated]], Optional[str]]] = None) -> List[adt.Evaluated]:
+        until: Optional[Callable[[List[adt.Evaluated]], Optional[str]]] = None,
+        device: Optional[str] = None) -> List[adt.Evaluated]:
     """Trains `module`, whose training_step gives the mean loss over the records of its batch.
 
     max_epochs          outside a job; in one, job.toml says how many
@@ -60,6 +63,8 @@ def fit(module: Any, loader: DataLoader, *, max_epochs: int = 1,
     validation, metric  of job.evaluate, where the job evaluates (data.eval_records)
     until               is asked after each epoch, with what the evaluations found so far: why the training
                         ends now, or None. It is what EarlyStopping would do
+    device              where the module and the batches are moved (by its transfer_batch_to_device, if it has
+                        that); without it where the module is, or to a GPU, if this process sees any
 
     What the evaluations found, in their order.
     """
@@ -69,23 +74,31 @@ def fit(module: Any, loader: DataLoader, *, max_epochs: int = 1,
                         "loop with antdt.torch")
     if (validation is None) != (metric is None):
         raise TypeError("fit: validation and metric belong together")
+    there = device_of(device, module)
+    place(module, there)
     optimizer, schedules = _optimizer_of(module)
-    job = adt.init(epochs=max_epochs, batch_size=loader.batch_size or 1, shuffle=is_shuffled(loader))
+    job = adt.init(epochs=max_epochs, batch_size=loader.batch_size or 1, shuffle=is_shuffled(loader),
+                   device=class_of(there))
     job.ddp(module)
     job.state(model=module, opt=optimizer,
               **{f"sched{i}": schedule for i, (schedule, _) in enumerate(schedules)})
     train = loader_of(loader)
     rest = loader_of(validation) if validation is not None else None
+    own = getattr(module, "transfer_batch_to_device", None)
+
+    def move(data: Any) -> Any:
+        return moved(data, there) if own is None else own(data, there, 0)
+
     found: List[adt.Evaluated] = []
     for epoch in job.epochs():
         module.train()
         _hook(module, "on_train_epoch_start")
-        _steps(job, module, train, optimizer, gradient_clip_val,
+        _steps(job, module, train, move, optimizer, gradient_clip_val,
                [schedule for schedule, by_step in schedules if by_step])
         _hook(module, "on_train_epoch_end")
         if rest is not None and metric is not None:
             module.eval()
-            evaluated = job.evaluate(rest, metric)
+            evaluated = job.evaluate(rest, of_moved(metric, move))
             found += [evaluated] if evaluated is not None else []
         # Behind the evaluation, in which members may come that do this, too.
         for schedule in (s for s, by_step in schedules if not by_step):
@@ -99,13 +112,13 @@ def _hook(module: Any, name: str) -> None:
         getattr(module, name)()
 
 
-def _steps(job: adt.Job, module: Any, loader: adt.Loader, optimizer: torch.optim.Optimizer,
-           clip: Optional[float], schedules: List[Any]) -> None:
+def _steps(job: adt.Job, module: Any, loader: adt.Loader, move: Callable[[Any], Any],
+           optimizer: torch.optim.Optimizer, clip: Optional[float], schedules: List[Any]) -> None:
     """The steps of an epoch in which this member takes part."""
     for n, step in enumerate(job.steps(loader)):
         for mb in step:
             with step.micro(mb):
-                loss = module.training_step(mb.data, n)
+                loss = module.training_step(move(mb.data), n)
                 loss = loss["loss"] if isinstance(loss, dict) else loss
                 step.backward(loss * len(mb), weight=mb.weight)
         if step.apply(optimizer, clip=clip):

@@ -7,22 +7,27 @@
 `Trainer.train` decides how many batches an epoch has and when a step is due, and in a job that is the
 job's to say. So the Trainer is used without that loop: its model, `compute_loss`, collator, optimizer and
 schedule (`create_optimizer_and_scheduler`), `max_grad_norm`, and how many labels a batch has, of which the
-loss is a mean. Its callbacks, logs and checkpoints are not: the job reports and writes checkpoints.
+loss is a mean. What that loop does for a device is done here: bf16, and activations that are computed again.
+The Trainer's callbacks, logs and checkpoints are not used: the job reports and writes checkpoints.
 Nothing here imports transformers.
 """
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional
+import contextlib
+from typing import Any, Callable, ContextManager, List, Optional
 
+import torch
 from torch.utils.data import RandomSampler, SequentialSampler
 
 import antdt.torch as adt
+from antdt.integrations._devices import class_of, of_moved
 from antdt.integrations._ends import end_if
 
 _REFUSED = {
     "fp16": "use bf16, or the loop of antdt.torch, whose steps take a GradScaler",
     "deepspeed": "it keeps the optimizer's state in pieces that members would have to exchange in each step",
     "fsdp": "it gathers parameters in each forward, and members may have unlike numbers of micro-batches",
+    "neftune_noise_alpha": "the Trainer's own loop adds that noise; a hook on the embeddings can add it",
 }
 
 
@@ -67,19 +72,50 @@ def _steps_in_all(trainer: Any, job: adt.Job, records: int) -> int:
     return -(-records // args.per_device_train_batch_size) * max(1, int(args.num_train_epochs))
 
 
+def _prepare_model(trainer: Any) -> None:
+    """What a Trainer leaves to its loop."""
+    args, model = trainer.args, trainer.model
+    if getattr(args, "n_gpu", 1) > 1:
+        args._n_gpu = 1  # a loss is that of one device, args.device, and not one for each that is seen
+    full = getattr(args, "bf16_full_eval", False) or getattr(args, "fp16_full_eval", False)
+    if full and not getattr(trainer, "is_model_parallel", False):
+        trainer._move_model_to_device(model, args.device)
+    names = ("activation_checkpointing", "gradient_checkpointing")  # of transformers 5, and of all
+    if not any(getattr(args, name, None) for name in names):
+        return
+    for name in names:
+        if getattr(args, name, None) and hasattr(model, f"{name}_enable"):
+            options = dict(getattr(args, f"{name}_kwargs", None) or {})
+            given = {key: options.pop(key) for key in ("every_n_layers", "offload") if key in options}
+            given.update({f"{name}_kwargs": options} if options else {})
+            getattr(model, f"{name}_enable")(**given)
+            return
+    raise ValueError(f"TrainingArguments(gradient_checkpointing=…): {type(model).__name__} has no "
+                     f"gradient_checkpointing_enable, which would have activations computed again")
+
+
+def _precision(args: Any) -> ContextManager[Any]:
+    """Of forward passes. The Trainer's loop has accelerate put it into the model's forward."""
+    if getattr(args, "bf16", False):
+        return torch.autocast(args.device.type, dtype=torch.bfloat16)
+    return contextlib.nullcontext()
+
+
 def _backward(trainer: Any, step: adt.Step, mb: adt.MicroBatch) -> None:
     """The loss is a mean over the labels of the batch where the Trainer counts them, else over its
     records."""
     inputs = trainer._prepare_inputs(mb.data)
     labels = trainer._get_num_items_in_batch([inputs], trainer.args.device)
-    with trainer.compute_loss_context_manager():
-        if labels is None:
-            step.backward(trainer.compute_loss(trainer.model, inputs) * len(mb), weight=mb.weight)
-        elif labels == 0:
-            step.skip(mb, "no label in the micro-batch")
-        else:
-            loss = trainer.compute_loss(trainer.model, inputs, num_items_in_batch=labels)
-            step.backward(loss * labels, weight=float(labels))
+    if labels is not None and labels == 0:
+        step.skip(mb, "no label in the micro-batch")
+        return
+    counted = {} if labels is None else {"num_items_in_batch": labels}
+    with trainer.compute_loss_context_manager(), _precision(trainer.args):
+        loss = trainer.compute_loss(trainer.model, inputs, **counted)
+    if labels is None:
+        step.backward(loss * len(mb), weight=mb.weight)
+    else:
+        step.backward(loss * labels, weight=float(labels))
 
 
 def train(trainer: Any, *, validation: Optional[Any] = None,
@@ -98,8 +134,10 @@ def train(trainer: Any, *, validation: Optional[Any] = None,
     if (validation is None) != (metric is None):
         raise TypeError("train: validation and metric belong together")
     args, model = trainer.args, trainer.model
+    _prepare_model(trainer)
     job = adt.init(epochs=max(1, int(args.num_train_epochs)), seed=args.seed,
-                   batch_size=args.per_device_train_batch_size, shuffle=_is_shuffled(trainer))
+                   batch_size=args.per_device_train_batch_size, shuffle=_is_shuffled(trainer),
+                   device=class_of(args.device))
 
     def loader_of(dataset: Any) -> adt.Loader:
         return adt.Loader(_dataset_of(trainer, dataset), collate_fn=trainer.data_collator,
@@ -121,7 +159,7 @@ def train(trainer: Any, *, validation: Optional[Any] = None,
                 trainer.lr_scheduler.step()
         if rest is not None and metric is not None:
             model.eval()
-            evaluated = job.evaluate(rest, metric)
+            evaluated = job.evaluate(rest, of_moved(metric, trainer._prepare_inputs))
             found += [evaluated] if evaluated is not None else []
         end_if(job, until, found)
     return found

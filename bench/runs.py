@@ -80,15 +80,18 @@ class Running:
 
     def until(self, condition, seconds, what):
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            if self.process.poll() is not None:
-                raise SystemExit(f"{what}: the job has ended; see {self.directory}.log")
-            status = self.status()
-            if status and condition(status):
-                return status
-            time.sleep(0.02)
-        self.stop(LATE_SECONDS)
-        raise SystemExit(f"{what}: not within {seconds} s; see {self.directory}.log")
+        try:
+            while time.monotonic() < deadline:
+                if self.process.poll() is not None:
+                    raise SystemExit(f"{what}: the job has ended; see {self.directory}.log")
+                status = self.status()
+                if status and condition(status):
+                    return status
+                time.sleep(0.02)
+            raise SystemExit(f"{what}: not within {seconds} s; see {self.directory}.log")
+        except BaseException:
+            self._give_up()
+            raise
 
     def watch(self, seconds):
         until = time.monotonic() + seconds
@@ -119,6 +122,11 @@ class Running:
             self.process.wait()
             raise
 
+    def _give_up(self):
+        """Stops the job for an error that is about to be raised, which counts."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.stop(LATE_SECONDS)
+
     def _interrupt(self):
         if self.process.poll() is None:
             self.process.terminate()
@@ -129,7 +137,7 @@ class Running:
         try:
             code = self.process.wait(seconds)
         except BaseException:
-            self.stop(LATE_SECONDS)
+            self._give_up()
             raise
         if code != 0:
             said = pathlib.Path(f"{self.directory}.log").read_text(encoding="utf-8", errors="replace")

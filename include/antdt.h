@@ -430,8 +430,15 @@ ANTDT_API void antdt_data_close(antdt_data* data);
  * it is at done_bytes of total_bytes of `path` (0: the total is not known). `antdt status` shows
  * that, and the job waits for it to join as long as bytes move. To be called as often as is
  * convenient: at most one message a second is sent. `path` NULL: they are open. Any thread; outside
- * of a job, in a process that no agent started, and after it has joined it does nothing. */
-ANTDT_API int antdt_data_progress(const char* path, uint64_t done_bytes, uint64_t total_bytes);
+ * of a job, in a process that no agent started, and after it has joined it does nothing.
+ * ANTDT_USAGE: flags has an unknown bit. */
+ANTDT_API int antdt_data_progress(const char* path, uint64_t done_bytes, uint64_t total_bytes,
+                                  uint32_t flags);
+
+enum {
+  /* Another process indexes the data, and is at done_bytes; this one waits for it. */
+  ANTDT_DATA_WAITS = 1
+};
 
 /* --------------------------------------------------------------------------------- tracing */
 

@@ -160,13 +160,13 @@ class GpuRun(unittest.TestCase):
 
     def test_a_part_that_was_never_thought_of_leaves_what_was_found_before(self):
         def nothing(_):
-            return None[1]
+            return [][1]
         table = self.run_.Table(self.dir / "table")
         with unittest.mock.patch.multiple(self.run_, tests=lambda build: "3 passed", nccl=nothing):
             self.run_.measured(self.run_.Build(self.arguments()), ["tests", "nccl"], table, None)
         said = (self.dir / "table").read_text(encoding="utf-8")
         self.assertIn("| tests of the engine | 3 passed |", said)
-        self.assertIn("| NCCL | FAILED: TypeError: 'NoneType'", said)
+        self.assertIn("| NCCL | FAILED: IndexError: list index", said)
 
     def test_without_clicks_the_parts_that_need_them_do_not_run_and_are_told(self):
         def full(*_, **__):
@@ -190,9 +190,12 @@ class GpuRun(unittest.TestCase):
         self.assertFalse(table.failed)
 
     def test_no_program_gets_more_time_than_is_left(self):
-        build = self.run_.Build(self.arguments(within=0.2))
-        with self.assertRaises(subprocess.TimeoutExpired):
-            self.run_.called("sleep", "600", seconds=build.deadline.within(240))
+        build, table = self.run_.Build(self.arguments(within=0.2)), self.run_.Table()
+        with unittest.mock.patch.object(self.run_, "PART_SECONDS", 0):
+            self.run_.part(table, "a job", build.deadline)(
+                lambda: self.run_.called("sleep", "600", seconds=build.deadline.within(240)))
+        self.assertIn("CUT OFF: no time is left (--within)", table.text())
+        self.assertTrue(table.failed)
 
     def test_one_that_is_ended_ends_what_it_began(self):
         child, went = self.dir / "child", self.dir / "cmake"
@@ -226,7 +229,7 @@ class GpuRun(unittest.TestCase):
 
     def test_a_device_is_busy_between_its_first_and_its_last_work(self):
         program = self.dir / "nvidia-smi"
-        program.write_text("#!/bin/sh\nfor i in 0 0 80 0 60 0 0; do echo $i; done; sleep 600\n", encoding="utf-8")
+        program.write_text("#!/bin/sh\nfor i in 0 0 80 0 60 0 0; do echo $i; done; exec sleep 600\n", encoding="utf-8")
         program.chmod(0o755)
         with unittest.mock.patch.dict(os.environ, PATH=f"{self.dir}:{os.environ['PATH']}"):
             with self.run_.Utilisation() as device:

@@ -111,6 +111,7 @@ class DataRecords(ctypes.Structure):
 
 
 DATA_INDEX_BESIDE = 1
+DATA_WAITS = 1  # a flag of antdt_data_progress
 
 SCORE_BINS = 16384
 
@@ -148,7 +149,7 @@ _FUNCTIONS = {
     "antdt_data_describe": (c_int, [c_void_p, POINTER(DataAbout)]),
     "antdt_data_read": (c_int, [c_void_p, POINTER(c_uint64), c_uint64, POINTER(DataRecords)]),
     "antdt_data_close": (None, [c_void_p]),
-    "antdt_data_progress": (c_int, [c_char_p, c_uint64, c_uint64]),
+    "antdt_data_progress": (c_int, [c_char_p, c_uint64, c_uint64, c_uint32]),
 }
 
 

@@ -29,6 +29,7 @@ namespace {
 
 // A phrase of ctl/processes/io_watch.h, as those of trainer/data/index/opening.h are.
 constexpr const char* kOpensData = "opening the data";
+constexpr std::uint32_t kFlagsOfProgress = ANTDT_DATA_WAITS;
 
 Result<std::unique_ptr<antdt_data>> open_lines(const antdt_data_options& options) {
   data::DataConfig config;
@@ -45,8 +46,7 @@ Result<std::unique_ptr<antdt_data>> open_lines(const antdt_data_options& options
   if (!told) {
     ANTDT_TRY(cache, data::default_cache_dir());
   }
-  const SteadyClock clock;
-  DataProgress progress = DataProgress::of_this_process(clock);
+  DataProgress progress = DataProgress::of_this_process();
   data::Opening opening([&](const client::Io& io) { progress.tell(io); });
   ANTDT_TRY(data::Index index, data::ensure_index(config, cache, nullptr, opening));
   ANTDT_TRY(data::LineFiles lines, data::LineFiles::open(std::move(index)));
@@ -122,13 +122,20 @@ int antdt_data_read(antdt_data* data, const uint64_t* records, uint64_t count,
   });
 }
 
-int antdt_data_progress(const char* path, uint64_t done_bytes, uint64_t total_bytes) {
+int antdt_data_progress(const char* path, uint64_t done_bytes, uint64_t total_bytes,
+                        uint32_t flags) {
   return guarded([&]() -> int {
+    if ((flags & ~kFlagsOfProgress) != 0) {
+      return failed(ANTDT_USAGE, fmt::format("antdt_data_progress: flags is {}, which this release "
+                                             "of libantdt does not know",
+                                             flags));
+    }
     ProgramProgress& progress = ProgramProgress::of_this_process();
     if (path == nullptr) {
       progress.ends();
     } else {
-      progress.tell({kOpensData, path, done_bytes, total_bytes});
+      const char* what = (flags & ANTDT_DATA_WAITS) != 0 ? data::kWaitsForIndex : kOpensData;
+      progress.tell({what, path, done_bytes, total_bytes});
     }
     return ANTDT_OK;
   });

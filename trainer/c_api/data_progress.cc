@@ -31,6 +31,12 @@ bool was_started_by_a_shim() {
   return read_file(fmt::format("/proc/{}/comm", ::getppid())).value_or("") == "antdt-shim\n";
 }
 
+TellPace& pace_of_this_process() {
+  static const SteadyClock clock;
+  static auto* const pace = new TellPace(clock);
+  return *pace;
+}
+
 std::optional<client::Environment> worker_of_this_process() {
   if (OpenClient::all_closed() || !was_started_by_a_shim()) return {};
   auto found = client::Environment::from_process();
@@ -70,12 +76,17 @@ bool OpenClient::all_closed() {
   return open_clients().any && open_clients().all.empty();
 }
 
-DataProgress DataProgress::of_this_process(const Clock& clock) {
-  return {worker_of_this_process(), clock};
+bool TellPace::is_due() {
+  const std::lock_guard lock(mutex_);
+  const MonoTime now = clock_.now();
+  if (now < due_) return false;
+  due_ = now + kTellEvery;
+  return true;
 }
 
-DataProgress::DataProgress(std::optional<client::Environment> self, const Clock& clock)
-    : self_(std::move(self)), clock_(clock), due_(clock.now() + kTellEvery) {}
+DataProgress DataProgress::of_this_process() {
+  return {worker_of_this_process(), pace_of_this_process()};
+}
 
 DataProgress::~DataProgress() {
   if (told_) send({});
@@ -84,8 +95,7 @@ DataProgress::~DataProgress() {
 void DataProgress::tell(const client::Io& io) {
   if (!self_) return;
   drop_what_came();
-  if (clock_.now() < due_) return;
-  due_ = clock_.now() + kTellEvery;
+  if (!pace_.is_due()) return;
   told_ = true;
   send(io);
 }
@@ -115,16 +125,16 @@ void DataProgress::drop_what_came() {
 }
 
 ProgramProgress& ProgramProgress::of_this_process() {
-  static const SteadyClock clock;
   // Programs may tell until they end.
-  static auto* const progress = new ProgramProgress(worker_of_this_process(), clock);
+  static auto* const progress =
+      new ProgramProgress(worker_of_this_process(), pace_of_this_process());
   return *progress;
 }
 
 void ProgramProgress::tell(const client::Io& io) {
   if (!self_ || !owner_.here()) return;
   const std::lock_guard lock(mutex_);
-  if (!progress_) progress_ = std::make_unique<DataProgress>(self_, clock_);
+  if (!progress_) progress_ = std::make_unique<DataProgress>(self_, pace_);
   progress_->tell(io);
 }
 

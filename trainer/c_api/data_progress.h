@@ -47,15 +47,31 @@ class OpenClient {
   client::Client* client_;
 };
 
-// While a data set is being opened; of one thread.
-class DataProgress {
+// When a process tells again. Of all that it opens: a program may open hundreds of data sets, each
+// of which is soon open. Any thread.
+class TellPace {
  public:
   static constexpr Duration kTellEvery = std::chrono::seconds(1);
 
+  // Nothing is told of what takes less than kTellEvery in all.
+  explicit TellPace(const Clock& clock) : clock_(clock), due_(clock.now() + kTellEvery) {}
+  // Then it is due again kTellEvery later.
+  bool is_due();
+
+ private:
+  const Clock& clock_;
+  std::mutex mutex_;
+  MonoTime due_;
+};
+
+// While a data set is being opened; of one thread.
+class DataProgress {
+ public:
   // Of this process: it tells nobody if no agent started it.
-  [[nodiscard]] static DataProgress of_this_process(const Clock& clock);
+  [[nodiscard]] static DataProgress of_this_process();
   // `self`: the worker that this process is, if it is one.
-  DataProgress(std::optional<client::Environment> self, const Clock& clock);
+  DataProgress(std::optional<client::Environment> self, TellPace& pace)
+      : self_(std::move(self)), pace_(pace) {}
   // The data are open, or cannot be opened.
   ~DataProgress();
   DataProgress(const DataProgress&) = delete;
@@ -68,8 +84,7 @@ class DataProgress {
   void drop_what_came();
 
   const std::optional<client::Environment> self_;
-  const Clock& clock_;
-  MonoTime due_;  // nothing is told of what takes less than kTellEvery
+  TellPace& pace_;
   bool told_ = false;
   std::optional<transport::IpcDealer> agent_;
 };
@@ -79,8 +94,8 @@ class DataProgress {
 class ProgramProgress {
  public:
   static ProgramProgress& of_this_process();
-  ProgramProgress(std::optional<client::Environment> self, const Clock& clock)
-      : self_(std::move(self)), clock_(clock) {}
+  ProgramProgress(std::optional<client::Environment> self, TellPace& pace)
+      : self_(std::move(self)), pace_(pace) {}
 
   // Between two calls the link to the agent stays.
   void tell(const client::Io& io);
@@ -90,7 +105,7 @@ class ProgramProgress {
  private:
   const OfThisProcess owner_;
   const std::optional<client::Environment> self_;
-  const Clock& clock_;
+  TellPace& pace_;
   std::mutex mutex_;
   std::unique_ptr<DataProgress> progress_;
 };

@@ -33,11 +33,15 @@ def progress(path: "os.PathLike[str] | str | None", done_bytes: int = 0, total_b
     it is at done_bytes of total_bytes of `path` (0: the total is not known); None: they are open. `antdt
     status` shows it, and the job waits as long as bytes move. Call it as often as is convenient. Does nothing
     outside of a job, and in processes that the program itself starts."""
+    _tell(path, done_bytes, total_bytes, 0)
+
+
+def _tell(path: "os.PathLike[str] | str | None", done_bytes: int, total_bytes: int, flags: int) -> None:
     library = _library()
     if library is None:
         return
     text = None if path is None else os.fspath(path).encode("utf-8", "surrogateescape")
-    code = library.antdt_data_progress(text, done_bytes, total_bytes)
+    code = library.antdt_data_progress(text, done_bytes, total_bytes, flags)
     if code < 0:
         raise Error(code, (library.antdt_last_error() or b"").decode(errors="replace"))
 
@@ -72,7 +76,7 @@ def building(lock_file: str) -> Iterator[Tell]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                progress(lock_file, *position.read())
+                _tell(lock_file, *position.read(), _abi.DATA_WAITS)
                 time.sleep(_LOOK_EVERY)
 
         def tell(path: str, done: int, total: int) -> None:

@@ -33,8 +33,8 @@ class Progress(unittest.TestCase):
             patch.start()
             self.addCleanup(patch.stop)
 
-    def hear(self, path, done, total):
-        self.told.append((path and path.decode(), done, total))
+    def hear(self, path, done, total, flags):
+        self.told.append((path and path.decode(), done, total, *["waits"][:flags]))
         self.at_call()
         return 0
 
@@ -44,7 +44,7 @@ class Progress(unittest.TestCase):
         self.assertEqual(self.told[-1], (None, 0, 0))
         self.told.clear()
         Folder(self.data)  # its index is there
-        self.assertEqual([path for path, _, _ in self.told],
+        self.assertEqual([path for path, *_ in self.told],
                          [str(self.data), str(self.data / "cat"), None])
 
     def test_all_bytes_of_all_tars_are_counted(self):
@@ -66,7 +66,7 @@ class Progress(unittest.TestCase):
                 pass
 
         def look():
-            if self.told[-1] == (lock, 7, 9):
+            if self.told[-1] == (lock, 7, 9, "waits"):
                 heard.set()
         waiter = threading.Thread(target=waits)
         with _progress.building(lock) as tell:

@@ -74,6 +74,7 @@ class DataProgressTest : public testing::Test {
   }
 
   ManualClock clock;
+  TellPace pace{clock};
 
  private:
   void serve(transport::Socket& socket) {
@@ -113,7 +114,7 @@ class DataProgressTest : public testing::Test {
 
 TEST_F(DataProgressTest, BeforeThereIsAClientTheAgentIsToldHowFarItIsAndThatItIsOver) {
   {
-    DataProgress progress(self(), clock);
+    DataProgress progress(self(), pace);
     EXPECT_TRUE(tells_until_heard(progress));
   }
   const auto is_over = [](const Heard& h) { return h.kind == "report" && h.report.io.empty(); };
@@ -128,29 +129,38 @@ TEST_F(DataProgressTest, BeforeThereIsAClientTheAgentIsToldHowFarItIsAndThatItIs
 
 TEST_F(DataProgressTest, NothingIsSaidOfWhatTakesNoSecond) {
   {
-    DataProgress soon(self(), clock);
+    DataProgress soon(self(), pace);
     soon.tell(kBegun);
-    clock.advance(DataProgress::kTellEvery / 2);
+    clock.advance(TellPace::kTellEvery / 2);
     soon.tell(kBegun);
   }
-  DataProgress progress(self(), clock);
+  DataProgress progress(self(), pace);
   ASSERT_TRUE(tells_until_heard(progress));
   EXPECT_EQ(heard().front().report.io_done_bytes, kHalf.done_bytes);
 }
 
+TEST_F(DataProgressTest, HundredsOfDataSetsThatAreSoonOpenAreToldOf) {
+  EXPECT_TRUE(comes([](const Heard& h) { return h.report.io_done_bytes == kHalf.done_bytes; },
+                    [&] {
+                      clock.advance(TellPace::kTellEvery / 2);
+                      DataProgress one(self(), pace);
+                      one.tell(kHalf);
+                    }));
+}
+
 TEST_F(DataProgressTest, AProcessThatIsNoWorkerTellsNobody) {
   {
-    DataProgress nobody({}, clock);
-    clock.advance(DataProgress::kTellEvery);
+    DataProgress nobody({}, pace);
+    clock.advance(TellPace::kTellEvery);
     nobody.tell(kBegun);
   }
-  DataProgress progress(self(), clock);
+  DataProgress progress(self(), pace);
   ASSERT_TRUE(tells_until_heard(progress));
   EXPECT_EQ(heard().front().report.io_done_bytes, kHalf.done_bytes);
 }
 
 TEST_F(DataProgressTest, WhatAProgramSaysItselfIsToldUntilItIsOverButNotByItsChildren) {
-  ProgramProgress program(self(), clock);
+  ProgramProgress program(self(), pace);
   ASSERT_TRUE(comes([](const Heard& h) { return h.report.io_done_bytes == kHalf.done_bytes; },
                     [&] {
                       clock.advance(seconds(1));
@@ -179,15 +189,15 @@ TEST_F(DataProgressTest, TheClientOfAnOpenJobTellsInPlaceOfALinkOfItsOwn) {
   ASSERT_TRUE(client) << client.error().message;
   OpenClient open(client->get());
   {
-    DataProgress progress(self(), clock);
+    DataProgress progress(self(), pace);
     // The client reports once a second.
     EXPECT_TRUE(tells_until_heard(progress));
   }
   const std::size_t said = heard().size();
   open.joins();
   {
-    DataProgress progress(self(), clock);
-    clock.advance(DataProgress::kTellEvery);
+    DataProgress progress(self(), pace);
+    clock.advance(TellPace::kTellEvery);
     progress.tell(kBegun);  // what it reads while it trains holds up nobody
   }
   EXPECT_TRUE(OpenClient::tell({}));

@@ -62,8 +62,10 @@ TEST_F(CDataTest, AnyRecordsOfPlainAndPackedFilesAreReadInAnyOrder) {
 }
 
 TEST_F(CDataTest, OutsideOfAJobNobodyIsToldHowFarAProgramIs) {
-  EXPECT_EQ(antdt_data_progress("/data/a", 1, 2), ANTDT_OK);
-  EXPECT_EQ(antdt_data_progress(nullptr, 0, 0), ANTDT_OK);
+  EXPECT_EQ(antdt_data_progress("/data/a", 1, 2, 0), ANTDT_OK);
+  EXPECT_EQ(antdt_data_progress("/data/a", 1, 2, ANTDT_DATA_WAITS), ANTDT_OK);
+  EXPECT_EQ(antdt_data_progress(nullptr, 0, 0, 0), ANTDT_OK);
+  EXPECT_EQ(antdt_data_progress("/data/a", 1, 2, 2), ANTDT_USAGE);
 }
 
 TEST_F(CDataTest, WhatIsWrongIsSaid) {

@@ -4,6 +4,7 @@
 
 #include "antdtd/agent/agent.h"
 #include "antdtd/devices/visible_devices.h"
+#include "antdtd/host/host.h"
 #include "core/log/log.h"
 #include "core/wire/packet.h"
 
@@ -30,9 +31,6 @@ void Agent::see_devices() {
   claims_.keep_only(supervision_.devices().leased_uuids());
   const Accelerators::Look look = accelerators_.look();
   if (look.watched) {
-    const std::string before = supervision_.devices().trouble();
-    if (!look.trouble.empty() && before != look.trouble) log_warn("{}", look.trouble);
-    if (look.trouble.empty() && !before.empty()) log_info("NVML answers again");
     const char* const visible =
         options_.visible_devices ? options_.visible_devices->c_str() : nullptr;
     std::vector<wire::HostDevice> devices = visible_devices(look.devices, visible);
@@ -40,9 +38,10 @@ void Agent::see_devices() {
       device.elsewhere = claims_.is_taken_elsewhere(device.uuid);
     }
     apply(leases::DevicesSeen{std::move(devices), look.trouble});
-  } else if (!supervision_.devices().trouble().empty()) {
-    // NVML was waited for, and then did not begin.
-    apply(leases::DevicesSeen{leases::counted_devices(options_.capacity.devices), ""});
+  } else {
+    // A driver that begins late makes its devices late, too.
+    const std::uint32_t counted = look.loaded ? count_devices() : options_.capacity.devices;
+    apply(leases::seen_without_nvml(look.missing, look.loaded, counted));
   }
   tell_devices();
 }
@@ -83,6 +82,11 @@ wire::HostDevices Agent::devices_for(const UserIdentity& user) const {
 void Agent::tell_devices() {
   wire::HostDevices now = without_numbers(devices_for(sockets_->own()));
   if (now == told_devices_) return;
+  if (now.trouble.empty() && !told_devices_.trouble.empty()) {
+    log_info("it is known again how the GPUs are");
+  } else if (now.trouble != told_devices_.trouble) {
+    log_warn("no GPU is leased now: {}", now.trouble);
+  }
   for (const wire::HostDevice& device : now.devices) {
     const auto before =
         std::ranges::find(told_devices_.devices, device.uuid, &wire::HostDevice::uuid);
@@ -111,7 +115,7 @@ void Agent::tell_devices() {
 // be, leased to others. The one job of a private agent sees what its user sees.
 void Agent::hide_devices(wire::StartProcess& start) const {
   start.lease.reset();
-  const bool any = accelerators_.look().watched;
+  const bool any = accelerators_.look().watched || !supervision_.devices().trouble().empty();
   if (start.devices == 0 && any && !options_.is_private) start.lease.emplace();
 }
 

@@ -346,7 +346,7 @@ Result<std::unique_ptr<metrics::MetricsServer>> open_metrics(EventLoop& loop,
 std::string devices_json(const AgentFlags& flags, const Accelerators& accelerators) {
   accelerators.await_first_look(from_seconds(flags.nvml_patience_seconds));
   const Accelerators::Look look = accelerators.look();
-  DeviceLeases leases(probe_capacity().devices);
+  DeviceLeases leases(count_devices());
   leases::Effects none;
   if (look.watched) {
     auto devices = visible_devices(look.devices, std::getenv(kVisibleDevices));
@@ -355,6 +355,8 @@ std::string devices_json(const AgentFlags& flags, const Accelerators& accelerato
       device.elsewhere = claims.is_taken_elsewhere(device.uuid);
     }
     leases.step(leases::DevicesSeen{std::move(devices), look.trouble}, none);
+  } else {
+    leases.step(leases::seen_without_nvml(look.missing, look.loaded, count_devices()), none);
   }
   return report::to_text(
       report::json_of(report::report_of({host_name(), leases.devices(), leases.trouble(),

@@ -66,10 +66,16 @@ std::vector<wire::HostDevice> counted_devices(std::uint32_t count) {
   return devices;
 }
 
+DevicesSeen seen_without_nvml(const std::string& why, bool loaded, std::uint32_t counted) {
+  if (loaded && counted > 0) return {{}, why, ""};
+  return {counted_devices(counted), "", why};
+}
+
 DeviceLeases::DeviceLeases(std::uint32_t counted) : devices_(counted_devices(counted)) {}
 
 void DeviceLeases::step(const Input& input, Effects& out) {
   std::visit([&](const auto& i) { on(i, out); }, input);
+  trouble_ = trouble_now();
   check_invariants();
 }
 
@@ -101,9 +107,11 @@ void DeviceLeases::check_invariants() const {
 // from: healthy or unhealthy, to: either. A leased device that is not listed any more stays known
 // until its last lease ends. One that does not tell its UUID any more is recognised by its index.
 void DeviceLeases::on(const DevicesSeen& e, Effects& out) {
-  trouble_ = e.trouble;
-  if (!trouble_.empty()) return;
   const std::vector<std::string> before = problems();
+  seen_trouble_ = e.trouble;
+  only_counted_ = e.only_counted;
+  trouble_ = trouble_now();
+  if (!trouble_.empty()) return;
   std::vector<wire::HostDevice> now = e.devices;
   for (const Lease& lease : leases_) {
     for (const wire::LeasedDevice& device : lease.devices) {
@@ -142,6 +150,15 @@ void DeviceLeases::on(const DevicesSeen& e, Effects& out) {
   }
 }
 
+std::string DeviceLeases::trouble_now() const {
+  if (!seen_trouble_.empty() || only_counted_.empty()) return seen_trouble_;
+  const std::set<std::string> uuids = leased_uuids();
+  const bool named = std::ranges::any_of(uuids, [](const auto& uuid) { return !uuid.empty(); });
+  if (!named) return "";
+  return fmt::format("processes have GPUs here that only NVML tells from the others. {}",
+                     only_counted_);
+}
+
 std::vector<std::string> DeviceLeases::problems() const {
   std::vector<std::string> all;
   for (const Lease& lease : leases_) {
@@ -161,6 +178,7 @@ const wire::HostDevice* DeviceLeases::known(const wire::LeasedDevice& leased) co
 
 std::string DeviceLeases::problem_of(const wire::LeasedDevice& leased) const {
   const wire::HostDevice* const device = known(leased);
+  if (device == nullptr && !trouble_.empty()) return "";  // an earlier agent leased it
   if (device == nullptr) return fmt::format("{}: {}", described(leased), kGone);
   return device->problem.empty() ? "" : fmt::format("{}: {}", described(leased), device->problem);
 }
@@ -327,6 +345,7 @@ void DeviceLeases::on(const LeaseFound& e, Effects& out) {
                      : leases_.emplace_back(Lease{
                            e.key.job, party, e.lease.each, e.lease.shared, e.lease.devices, {}});
   lease.places[e.key.member] = e.lease.place;
+  trouble_ = trouble_now();
   const std::string problem = trouble_.empty() ? problem_of(e.lease) : "";
   if (!problem.empty()) out.emplace_back(TellDeviceTrouble{e.key, problem});
 }

@@ -18,7 +18,8 @@
 //
 // An unhealthy device stays with the processes that hold it and is given to no other. While NVML
 // does not answer (DevicesSeen with `trouble`) nothing is granted, because nobody knows the
-// devices' health.
+// devices' health. Nor is anything while devices are only counted and a lease is of one that NVML
+// named, because nobody knows which of those counted it is.
 //
 // Nothing is durable here: the agent stores each lease with its process, before the process starts.
 //
@@ -46,6 +47,7 @@ namespace leases {
 struct DevicesSeen {
   std::vector<wire::HostDevice> devices;
   std::string trouble;
+  std::string only_counted = {};  // why they are counted only; "": NVML tells of them
 };
 struct LeaseWanted {
   ProcessKey key;
@@ -86,6 +88,12 @@ using Effects = std::vector<Effect>;
 // device has no UUID, and its process sees all devices of the host.
 [[nodiscard]] std::vector<wire::HostDevice> counted_devices(std::uint32_t count);
 
+// What is seen of a host of which NVML tells nothing (`why`) and that counts so many devices. If
+// the library is there (`loaded`) they are not leased: NVML may name them yet, and a process with
+// devices that are only counted sees all of them.
+[[nodiscard]] DevicesSeen seen_without_nvml(const std::string& why, bool loaded,
+                                            std::uint32_t counted);
+
 class DeviceLeases {
  public:
   // `counted`: so many devices, until DevicesSeen says more of them.
@@ -124,6 +132,8 @@ class DeviceLeases {
   [[nodiscard]] const wire::HostDevice* known(const wire::LeasedDevice& leased) const;
   [[nodiscard]] bool is_healthy(const wire::LeasedDevice& leased) const;
   [[nodiscard]] std::string problem_of(const wire::LeasedDevice& leased) const;
+  // Why nothing is known of the devices, as follows from the last DevicesSeen and the leases.
+  [[nodiscard]] std::string trouble_now() const;
   // How many places of leases a device is in.
   [[nodiscard]] std::size_t uses(const wire::HostDevice& device) const;
   [[nodiscard]] bool may_take(const wire::HostDevice& device, bool shared) const;
@@ -139,7 +149,9 @@ class DeviceLeases {
   void check_invariants() const;
 
   std::vector<wire::HostDevice> devices_;
-  std::string trouble_;
+  std::string seen_trouble_;
+  std::string only_counted_;
+  std::string trouble_;        // trouble_now()
   std::vector<Lease> leases_;  // the newest last
 };
 

@@ -48,29 +48,47 @@ std::string problem_of(int error) {
 
 }  // namespace
 
-std::unique_ptr<Nvml> Nvml::open(const std::string& library) {
-  Result<nvml::Calls> calls = nvml::find_calls(library);
-  if (!calls) {
-    log_debug("no NVML: {}", calls.error().message);
-    return nullptr;
-  }
-  return std::unique_ptr<Nvml>(new Nvml(std::move(*calls)));
+Result<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
+  ANTDT_TRY(nvml::Calls calls, nvml::find_calls(library));
+  return std::unique_ptr<Nvml>(new Nvml(std::move(calls)));
 }
 
 Nvml::~Nvml() {
   if (began_) calls_.shutdown();
 }
 
-bool Nvml::begin() {
+Status Nvml::begin() {
   if (const int error = calls_.init(); error != 0) {
-    log_info("NVML does not begin (error {}): nothing is told of accelerators", error);
-    return false;
+    return fail(ErrorKind::kUnreachable, "{} (error {})", words_of(error), error);
   }
   began_ = true;
   unsigned count = 0;
-  if (calls_.count(&count) != 0 || count == 0) return false;
+  if (const int error = calls_.count(&count); error != 0) {
+    return fail(ErrorKind::kUnreachable, "it does not count the GPUs: {} (error {})",
+                words_of(error), error);
+  }
+  if (count == 0) {
+    return fail(ErrorKind::kUnreachable,
+                "it finds no GPU; where there is one, the kernel's log (NVRM) says what is wrong");
+  }
   log_info("{} accelerators are watched", count);
-  return true;
+  return {};
+}
+
+std::string Nvml::words_of(int error) const {
+  if (error == nvml::kDriverNotLoaded) {
+    return "the driver is not loaded; 'modprobe nvidia' loads it, or the kernel's log says why not";
+  }
+  if (error == nvml::kVersionMismatch) {
+    return "the driver in the kernel is of another version than the library, as after an upgrade; "
+           "restarting the machine mends that";
+  }
+  if (error == nvml::kNoPermission) {
+    return "it may not use the driver; the agent's user needs access to /dev/nvidiactl and "
+           "/dev/nvidia0 and so on";
+  }
+  const char* const text = calls_.error_string == nullptr ? nullptr : calls_.error_string(error);
+  return text == nullptr ? "nvidia-smi may say why" : text;
 }
 
 Nvml::Seen Nvml::look() {

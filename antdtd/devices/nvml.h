@@ -10,20 +10,21 @@
 #include <vector>
 
 #include "antdtd/devices/nvml_calls.h"
+#include "core/result.h"
 #include "core/wire/device/device.h"
 
 namespace antdt::antdtd {
 
 class Nvml {
  public:
-  // Null if the library is missing or too old.
-  [[nodiscard]] static std::unique_ptr<Nvml> open(const std::string& library);
+  // An error if the library is missing or too old.
+  [[nodiscard]] static Result<std::unique_ptr<Nvml>> open(const std::string& library);
   ~Nvml();
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  // False if the library cannot be initialised, or finds no device.
-  [[nodiscard]] bool begin();
+  // An error if the library cannot be initialised, or finds no device. To try again, open it again.
+  [[nodiscard]] Status begin();
 
   struct Seen {
     std::vector<wire::HostDevice> devices;  // without holders
@@ -34,6 +35,7 @@ class Nvml {
 
  private:
   explicit Nvml(nvml::Calls calls) : calls_(std::move(calls)) {}
+  [[nodiscard]] std::string words_of(int error) const;
   void look_at(unsigned index, Seen& seen);
   // Facts that do not change while the driver runs.
   [[nodiscard]] wire::HostDevice read_facts(nvml::Handle handle, unsigned index) const;

@@ -29,6 +29,7 @@ Result<Calls> find_calls(const std::string& library) {
       (find(calls, calls.processes, "nvmlDeviceGetComputeRunningProcesses_v3") ||
        find(calls, calls.processes, "nvmlDeviceGetComputeRunningProcesses_v2"));
   if (!all) return fail(ErrorKind::kUnreachable, "{} is too old: a call is missing", library);
+  find(calls, calls.error_string, "nvmlErrorString");
   find(calls, calls.uuid, "nvmlDeviceGetUUID");
   find(calls, calls.name, "nvmlDeviceGetName");
   find(calls, calls.memory, "nvmlDeviceGetMemoryInfo");

@@ -25,6 +25,7 @@ struct Calls {
   int (*throttle_reasons)(Handle, unsigned long long*) = nullptr;
   int (*processes)(Handle, unsigned* count, void* infos) = nullptr;  // an array of ProcessInfo
   // May be null.
+  const char* (*error_string)(int error) = nullptr;
   int (*uuid)(Handle, char*, unsigned length) = nullptr;
   int (*name)(Handle, char*, unsigned length) = nullptr;
   int (*memory)(Handle, Memory*) = nullptr;

@@ -30,8 +30,10 @@ enum Return : int {
   kNoPermission = 4,
   kNotFound = 6,
   kInsufficientSize = 7,
+  kDriverNotLoaded = 9,
   kGpuIsLost = 15,
   kResetRequired = 16,
+  kVersionMismatch = 18,  // of the library and the driver in the kernel
 };
 inline constexpr int kUncorrected = 1;       // nvmlMemoryErrorType_t
 inline constexpr int kSinceDriverBegan = 0;  // nvmlEccCounterType_t: volatile

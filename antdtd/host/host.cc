@@ -105,20 +105,6 @@ std::uint64_t total_memory(const std::string& root) {
   return kib ? static_cast<std::uint64_t>(*kib) * 1024 : 0;
 }
 
-std::uint32_t count_devices(const std::string& root) {
-  constexpr std::string_view kPrefix = "nvidia";
-  std::uint32_t count = 0;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(root + "/dev", error), end; !error && it != end;
-       it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    const bool numbered = name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
-                          name.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos;
-    if (numbered) ++count;
-  }
-  return count;
-}
-
 double usable_cpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -131,6 +117,20 @@ double usable_cpus() {
 Capacity probe_capacity(const std::string& root) {
   return {limit_cpus(root, usable_cpus()), limit_memory(root, total_memory(root)),
           count_devices(root)};
+}
+
+std::uint32_t count_devices(const std::string& root) {
+  constexpr std::string_view kPrefix = "nvidia";
+  std::uint32_t count = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(root + "/dev", error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const bool numbered = name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
+                          name.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos;
+    if (numbered) ++count;
+  }
+  return count;
 }
 
 std::string host_name() {

@@ -20,6 +20,9 @@ struct Capacity {
 // that is read from a file.
 [[nodiscard]] Capacity probe_capacity(const std::string& root = "");
 
+// Only those devices.
+[[nodiscard]] std::uint32_t count_devices(const std::string& root = "");
+
 [[nodiscard]] std::string host_name();
 
 // A tcp port at `address` on which nobody listens now.

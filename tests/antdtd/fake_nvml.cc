@@ -7,7 +7,7 @@
 // Words that may be left out: reasons=N (of clocks that are held down) pids=1,2 ecc=N (uncorrected
 // errors) pages=1 (wait to be retired) rows=1 (wait to be remapped) rowfailed=1 lost=1 (it fell off
 // the bus) forbidden=1 (it belongs to somebody else). A line "hang" holds up every call until the
-// file is replaced.
+// file is replaced; with a line "init 18" the library does not begin, for that error.
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,7 +26,6 @@ namespace {
 using antdt::antdtd::nvml::Handle;
 namespace nvml = antdt::antdtd::nvml;
 
-constexpr int kDriverNotLoaded = 9;
 constexpr std::size_t kInstance = 1000;  // handles of MIG instances are GPU * 1000 + instance + 1
 
 struct Gpu {
@@ -47,28 +46,37 @@ struct Gpu {
   }
 };
 
-std::vector<Gpu> gpus() {
+struct Host {
+  int error = nvml::kSuccess;  // with which the library does not begin
+  std::vector<Gpu> gpus;
+};
+
+Host host() {
   const char* path = std::getenv("FAKE_NVML");
+  if (path == nullptr) return {nvml::kDriverNotLoaded, {}};
   for (;;) {
-    std::ifstream file(path == nullptr ? "" : path);
-    std::vector<Gpu> all;
+    std::ifstream file(path);
+    Host told;
     bool hangs = false;
     for (std::string line; std::getline(file, line);) {
       std::istringstream words(line);
       std::string word;
       words >> word;
       if (word == "hang") hangs = true;
+      if (word == "init") words >> told.error;
       if (word != "gpu") continue;
-      Gpu& gpu = all.emplace_back();
+      Gpu& gpu = told.gpus.emplace_back();
       while (words >> word) {
         const std::size_t equals = word.find('=');
         gpu.words[word.substr(0, equals)] = word.substr(equals + 1);
       }
     }
-    if (!hangs) return all;
+    if (!hangs) return told;
     usleep(5000);
   }
 }
+
+std::vector<Gpu> gpus() { return host().gpus; }
 
 // The GPU of a handle, of its own or of an instance; none if the file does not have it any more.
 Gpu gpu_of(Handle handle) {
@@ -100,8 +108,9 @@ void set_bits(const std::string& range, unsigned words, unsigned long* set) {
 }  // namespace
 
 extern "C" {
-int nvmlInit_v2() { return std::getenv("FAKE_NVML") == nullptr ? kDriverNotLoaded : 0; }
+int nvmlInit_v2() { return host().error; }
 int nvmlShutdown() { return 0; }
+const char* nvmlErrorString(int) { return "an error of the tests' NVML"; }
 int nvmlDeviceGetCount_v2(unsigned* count) {
   *count = static_cast<unsigned>(gpus().size());
   return 0;

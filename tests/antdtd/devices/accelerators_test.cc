@@ -18,6 +18,7 @@
 namespace antdt::antdtd {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -150,8 +151,48 @@ TEST_F(AcceleratorsTest, TheFirstLookIsAwaitedForSomeTimeOnly) {
 TEST_F(AcceleratorsTest, AHostWithoutTheLibraryOrWhereItDoesNotBeginTellsNothing) {
   EXPECT_FALSE(Accelerators("libno-such-library.so.1").await_look());
   EXPECT_THAT(Accelerators("libno-such-library.so.1").held_down(), IsEmpty());
+  EXPECT_THAT(Accelerators("libno-such-library.so.1").look().missing,
+              AllOf(HasSubstr("libno-such-library.so.1"), HasSubstr("restart antdtd")));
+  EXPECT_FALSE(Accelerators("libno-such-library.so.1").look().loaded);
   unsetenv("FAKE_NVML");
   EXPECT_FALSE(Accelerators(ANTDT_FAKE_NVML).await_look());
+}
+
+TEST_F(AcceleratorsTest, WhyNvmlDoesNotBeginIsToldInWords) {
+  for (const auto& [said, words] :
+       {std::pair{"init 9\n", "the driver is not loaded"},
+        std::pair{"init 18\n", "another version than the library"},
+        std::pair{"init 4\n", "access to /dev/nvidiactl"},
+        std::pair{"init 12\n", "an error of the tests' NVML (error 12)"},
+        std::pair{"", "it finds no GPU"}}) {
+    say(said);
+    const Accelerators devices(ANTDT_FAKE_NVML);
+    devices.await_first_look(std::chrono::seconds(30));
+    const Accelerators::Look look = devices.look();
+    EXPECT_FALSE(look.watched) << said;
+    EXPECT_FALSE(look.pending) << said;
+    EXPECT_TRUE(look.loaded) << said;
+    EXPECT_THAT(look.missing, AllOf(HasSubstr("does not begin"), HasSubstr(words))) << said;
+  }
+}
+
+TEST_F(AcceleratorsTest, NvmlThatDoesNotBeginAtFirstIsTriedAgain) {
+  for (const char* before : {"init 9\n", "init 18\n", ""}) {
+    say(before);
+    Accelerators devices(ANTDT_FAKE_NVML);
+    devices.await_first_look(std::chrono::seconds(30));
+    EXPECT_FALSE(devices.look().watched) << before;
+    say("gpu uuid=GPU-a\n");
+    while (!devices.look().watched) {
+      devices.look_soon();
+      std::this_thread::yield();
+    }
+    ASSERT_TRUE(devices.await_look());
+    EXPECT_EQ(devices.look().missing, "");
+    EXPECT_EQ(devices.look().trouble, "");
+    ASSERT_EQ(devices.look().devices.size(), 1U);
+    EXPECT_EQ(devices.look().devices[0].uuid, "GPU-a");
+  }
 }
 
 TEST_F(AcceleratorsTest, ADeviceThatDoesNotAnswerDelaysTheEndByItsTimeoutAtMost) {

@@ -177,6 +177,68 @@ TEST(DeviceLeases, LeasesOfAnEarlierAgentAreHeldBeforeTheirDevicesAreKnown) {
   EXPECT_THAT(after.take(want(worker("b", 1))), ElementsAre("GPU-a"));
 }
 
+TEST(DeviceLeases, NothingIsLeasedWhileNvmlDoesNotBeginAndAProcessHasADeviceThatItNamed) {
+  Host before({gpu(0), gpu(1)});
+  before.take(want(worker("a", 0)));
+  const ProcessKey key = worker("a", 0);
+  for (const bool loaded : {true, false}) {
+    for (const std::uint32_t counted : {0U, 2U}) {
+      DeviceLeases after(counted);
+      Effects effects;
+      after.step(leases::seen_without_nvml("NVML is away", loaded, counted), effects);
+      after.step(LeaseFound{key, before.last()}, effects);
+      EXPECT_THAT(effects, IsEmpty()) << "nobody knows how its device is";
+      EXPECT_EQ(after.free(), 0U);
+      EXPECT_EQ(after.sharable(), 0U);
+      EXPECT_THAT(after.trouble(), HasSubstr("NVML is away"));
+      EXPECT_EQ(after.problem_of(before.last()), "") << "a failure is not the device's";
+      after.step(want(worker("b", 0)), effects);
+      ASSERT_EQ(effects.size(), 1U);
+      EXPECT_TRUE(std::holds_alternative<leases::RefuseLease>(effects.front()));
+      effects.clear();
+      after.step(DevicesSeen{{gpu(0), gpu(1)}, ""}, effects);
+      EXPECT_THAT(effects, IsEmpty());
+      EXPECT_EQ(after.free(), 1U);
+    }
+  }
+}
+
+TEST(DeviceLeases, AProcessIsToldOfADeviceThatFailedBeforeNvmlBegan) {
+  Host before({gpu(0)});
+  before.take(want(worker("a", 0)));
+  Host after({}, "NVML is away");
+  Effects effects;
+  after.machine().step(LeaseFound{worker("a", 0), before.last()}, effects);
+  EXPECT_THAT(effects, IsEmpty());
+  after.see({gpu(0, "rows wait")});
+  EXPECT_THAT(after.troubles(), ElementsAre(HasSubstr("rows wait")));
+}
+
+TEST(DeviceLeases, CountedDevicesAreLeasedAgainOnceTheProcessesWithNamedOnesHaveEnded) {
+  Host before({gpu(0), gpu(1)});
+  before.take(want(worker("a", 0)));
+  DeviceLeases after(2);
+  Effects effects;
+  after.step(leases::seen_without_nvml("no library", false, 2), effects);
+  after.step(LeaseFound{worker("a", 0), before.last()}, effects);
+  EXPECT_EQ(after.free(), 0U);
+  after.step(leases::LeaseEnded{worker("a", 0)}, effects);
+  EXPECT_EQ(after.free(), 2U);
+}
+
+TEST(DeviceLeases, DevicesThatNvmlMayNameYetAreNotLeasedByNumber) {
+  DeviceLeases leases(2);
+  Effects effects;
+  leases.step(leases::seen_without_nvml("NVML does not begin", true, 2), effects);
+  EXPECT_EQ(leases.free(), 0U);
+  EXPECT_EQ(leases.trouble(), "NVML does not begin");
+  leases.step(leases::seen_without_nvml("NVML does not begin", true, 0), effects);
+  EXPECT_EQ(leases.trouble(), "") << "a host without devices has no trouble";
+  EXPECT_EQ(leases.free(), 0U);
+  leases.step(DevicesSeen{{gpu(0), gpu(1), gpu(2)}, ""}, effects);
+  EXPECT_EQ(leases.free(), 3U);
+}
+
 TEST(DeviceLeases, AFoundLeaseThatContradictsAnotherIsLeftOut) {
   Host host({gpu(0)});
   host.take(want(worker("a", 0)));

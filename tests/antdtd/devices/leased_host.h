@@ -54,7 +54,9 @@ inline leases::LeaseWanted rank(const ProcessKey& key, std::uint32_t place, std:
 // The machine with its effects.
 class Host {
  public:
-  explicit Host(std::vector<wire::HostDevice> devices) { see(std::move(devices)); }
+  explicit Host(std::vector<wire::HostDevice> devices, std::string trouble = "") {
+    see(std::move(devices), std::move(trouble));
+  }
   void see(std::vector<wire::HostDevice> devices, std::string trouble = "") {
     told_.clear();
     leases_.step(leases::DevicesSeen{std::move(devices), std::move(trouble)}, told_);

@@ -29,11 +29,11 @@ class Leases(Hosts):
         self.agents = {}
         self.user_keys = self.keys("keys")
 
-    def gpus(self, *names, more={}, hang=False):
-        """This host has these GPUs; `more` has further words of each."""
+    def gpus(self, *names, more={}, hang=False, init=0):
+        """This host has these GPUs; `more` has further words of each. NVML begins with the error `init`."""
         lines = [f"gpu uuid=GPU-{n} name=Test memory=1000000 numa=0 cpus=0 {more.get(n, '')}\n" for n in names]
         new = self.dir / "devices.new"
-        new.write_text("".join(lines) + ("hang\n" if hang else ""))
+        new.write_text("".join(lines) + ("hang\n" if hang else "") + f"init {init}\n")
         new.replace(self.devices)
 
     def host(self, name="hosta", machine=None):
@@ -347,6 +347,28 @@ class Health(Leases):
             run = self.run_job(self.job("late", [host], script=f"{SEEN}; exit 0"), timeout=60)
             return run.code == 0
         await_true(leases, 30, "it leases its device")
+
+
+    def test_an_agent_that_begins_before_nvml_does_leases_nothing_twice_and_leases_later(self):
+        host = self.host()
+        one = self.start("one", [host])
+        self.assertEqual(self.sees(one), "GPU-a")
+        agent, _ = self.agents["hosta"]
+        agent.kill()
+        agent.wait(10)
+        self.gpus("a", "b", init=18)  # the driver was upgraded, and the machine was not started anew
+        self.host()
+        self.assertRegex(self.refused("early", [host]),
+                         "0 GPUs free.*\n.*no GPU is leased: .*does not begin.* another version")
+        await_true(lambda: [e for e in self.events(one, "device") if "leases no GPUs now" in e], 20,
+                   "the job is told")
+        self.gpus("a", "b")
+        def leases():
+            run = self.run_job(self.job("late", [host], script=f"{SEEN}; exit 0"), timeout=60)
+            return run.code == 0
+        await_true(leases, 60, "it leases what is free")
+        await_true(lambda: self.holders(one).get("GPU-a") == [("one", "w0.1")], 20, "one has its GPU")
+        self.assertEqual(self.end(one)["failures"], [])
 
 
 class OneMachine(Leases):

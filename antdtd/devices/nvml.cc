@@ -42,7 +42,9 @@ std::string text_of(const std::array<char, kSize>& buffer) {
 // What a failed call says about a device; "" if it says nothing.
 std::string problem_of(int error) {
   if (error == nvml::kGpuIsLost) return "it has fallen off the bus";
-  if (error == nvml::kResetRequired) return "it must be reset before it can be used again";
+  if (error == nvml::kResetRequired) {
+    return "it must be reset before it can be used again: stop antdtd, which keeps it open, first";
+  }
   return "";
 }
 
@@ -206,7 +208,7 @@ std::string Nvml::read_problem(nvml::Handle handle) const {
   int pending = 0;
   if (calls_.pages_pending != nullptr && calls_.pages_pending(handle, &pending) == 0 &&
       pending != 0) {
-    add("memory pages wait to be retired: reset the device");
+    add("memory pages wait to be retired: stop antdtd and reset the device");
   }
   unsigned corrected = 0;
   unsigned uncorrected = 0;
@@ -215,7 +217,9 @@ std::string Nvml::read_problem(nvml::Handle handle) const {
   if (calls_.remapped_rows != nullptr &&
       calls_.remapped_rows(handle, &corrected, &uncorrected, &rows_pending, &failed) == 0) {
     if (failed != 0) add("remapping a row of its memory failed: replace the device");
-    if (rows_pending != 0) add("rows of its memory wait to be remapped: reset the device");
+    if (rows_pending != 0) {
+      add("rows of its memory wait to be remapped: stop antdtd and reset the device");
+    }
   }
   return problems;
 }
@@ -266,8 +270,8 @@ void Nvml::add_instances(nvml::Handle handle, const wire::HostDevice& gpu, Seen&
   wire::HostDevice whole = gpu;
   if (whole.problem.empty()) {
     whole.problem =
-        "its MIG mode is on and it has no instances: make some with nvidia-smi mig, or switch the "
-        "mode off";
+        "its MIG mode is on and it has no instances: make some with nvidia-smi mig, or stop antdtd "
+        "and switch the mode off";
   }
   seen.devices.push_back(std::move(whole));
 }

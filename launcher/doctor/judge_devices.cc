@@ -5,6 +5,11 @@
 namespace antdt::launcher {
 namespace {
 
+// The driver resets no GPU that a program has open, and an agent has them all open.
+constexpr const char* kReset =
+    "nvidia-smi -q -i N says more; before nvidia-smi --gpu-reset -i N, drain the host, wait for "
+    "its processes to end, and stop what keeps the GPU open: systemctl stop antdtd "
+    "nvidia-persistenced, and DCGM";
 constexpr const char* kWhy = "jobs lease them: a device that is not healthy is given to nobody";
 
 std::string holders_of(const report::HostDevice& device) {
@@ -26,7 +31,8 @@ void judge_devices(const HostFacts& host, Findings& findings) {
   if (!told.trouble.empty()) {
     findings.push_back({Level::kWarning, label(host), "GPUs", "the GPUs that jobs may lease",
                         told.trouble, "while nobody knows how they are, no job gets one",
-                        "find the device that blocks the driver: nvidia-smi, dmesg | grep Xid"});
+                        "nvidia-smi says whether the driver works, and dmesg | grep -e NVRM -e Xid "
+                        "what it lacks or which device blocks it"});
   }
   for (const report::HostDevice& device : told.list) {
     const std::string name = fmt::format("{} ({})", device.name, device.uuid);
@@ -38,7 +44,7 @@ void judge_devices(const HostFacts& host, Findings& findings) {
     } else {
       finding.level = Level::kWarning;
       finding.found = device.problem;
-      finding.advice = "nvidia-smi -q -i N says more; nvidia-smi --gpu-reset -i N resets it";
+      finding.advice = kReset;
     }
     findings.push_back(std::move(finding));
   }

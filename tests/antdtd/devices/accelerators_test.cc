@@ -89,8 +89,9 @@ TEST_F(AcceleratorsTest, EachProblemOfADeviceIsNamed) {
   EXPECT_EQ(problem("ecc=0"), "");
   EXPECT_THAT(problem("ecc=1"), HasSubstr("1 uncorrected ECC error since"));
   EXPECT_THAT(problem("ecc=2"), HasSubstr("2 uncorrected ECC errors since"));
-  EXPECT_THAT(problem("pages=1"), HasSubstr("pages wait to be retired"));
-  EXPECT_THAT(problem("rows=1"), HasSubstr("wait to be remapped"));
+  // A GPU that antdtd keeps open cannot be reset.
+  EXPECT_THAT(problem("pages=1"), HasSubstr("pages wait to be retired: stop antdtd and reset"));
+  EXPECT_THAT(problem("rows=1"), HasSubstr("wait to be remapped: stop antdtd and reset"));
   EXPECT_THAT(problem("rowfailed=1"), HasSubstr("replace the device"));
   EXPECT_EQ(problem("lost=1"), "it has fallen off the bus");
   EXPECT_EQ(problem(""), "") << "it is healthy again";

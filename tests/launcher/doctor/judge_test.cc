@@ -111,6 +111,18 @@ const Spoilt kSpoilt[] = {
      "clock service", "hosta", "it is not", "chronyd"},
     {"DevicesWithoutDriver", [](Facts& f) { f.hosts[1].told->devices = 8; }, Level::kWarning,
      "accelerators", "hosta", "8 devices, driver not found", "nvidia-smi"},
+    // The agent itself keeps a GPU open, so the driver would refuse to reset it.
+    {"DeviceThatIsNotHealthy",
+     [](Facts& f) {
+       report::HostDevice device;
+       device.name = "GPU 0";
+       device.problem = "rows of its memory wait to be remapped";
+       f.hosts[1].devices.emplace().list = {device};
+     },
+     Level::kWarning, "GPUs", "hosta", "wait to be remapped", "systemctl stop antdtd"},
+    {"DevicesThatNobodyKnows",
+     [](Facts& f) { f.hosts[1].devices.emplace().trouble = "NVML does not begin"; },
+     Level::kWarning, "GPUs", "hosta", "does not begin", "nvidia-smi says"},
     {"DevicesWithoutNccl",
      [](Facts& f) {
        f.hosts[1].told->devices = 8;

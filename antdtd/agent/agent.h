@@ -42,6 +42,7 @@ struct AgentOptions {
   std::string version = {};  // of AntDT
   // CUDA_VISIBLE_DEVICES of the agent's environment: it leases no other devices.
   std::optional<std::string> visible_devices = {};
+  std::optional<std::string> device_order = {};  // CUDA_DEVICE_ORDER of that environment
   std::string device_claims = DeviceClaims::kDirectory;
   // The agent's own directories, which may be in /tmp: it touches all in them once a day.
   std::vector<std::string> kept_directories = {};
@@ -150,6 +151,7 @@ class Agent {
   std::unique_ptr<FileServices> files_;
   std::map<std::string, JobRecord> records_;
   wire::HostDevices told_devices_;  // what the job daemons were told last, without names
+  std::string told_doubt_;          // doubt_about_visible(), as logged
   // Ends of processes that wait until their devices have been looked at.
   struct HeldEnd {
     ProcessKey key;

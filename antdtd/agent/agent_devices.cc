@@ -31,8 +31,14 @@ void Agent::see_devices() {
   claims_.keep_only(supervision_.devices().leased_uuids());
   const Accelerators::Look look = accelerators_.look();
   if (look.watched) {
-    const char* const visible =
-        options_.visible_devices ? options_.visible_devices->c_str() : nullptr;
+    const auto pointer_to = [](const std::optional<std::string>& text) {
+      return text ? text->c_str() : nullptr;
+    };
+    const char* const visible = pointer_to(options_.visible_devices);
+    const std::string doubt =
+        doubt_about_visible(look.devices, visible, pointer_to(options_.device_order));
+    if (!doubt.empty() && doubt != told_doubt_) log_warn("{}", doubt);
+    told_doubt_ = doubt;
     std::vector<wire::HostDevice> devices = visible_devices(look.devices, visible);
     for (wire::HostDevice& device : devices) {
       device.elsewhere = claims_.is_taken_elsewhere(device.uuid);

@@ -27,6 +27,7 @@ namespace {
 constexpr const char* kRootStates = "/var/lib/antdt";
 constexpr const char* kRootSockets = "/run/antdtd";
 constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
+constexpr const char* kDeviceOrder = "CUDA_DEVICE_ORDER";
 // How many messages of a worker may wait for the loop, which may be large. Not fewer than it takes
 // in a turn, because all that a process sent is to be passed on before its end is reported.
 constexpr int kUnreadOfAWorker = UserSockets::kBatch;
@@ -239,6 +240,7 @@ AgentOptions options_of(const AgentFlags& flags) {
   // Root's are not in /tmp, and some of them are users'.
   if (!serves_many_users(flags)) options.kept_directories = {flags.socket_dir, flags.state_dir};
   if (const char* visible = std::getenv(kVisibleDevices)) options.visible_devices = visible;
+  if (const char* order = std::getenv(kDeviceOrder)) options.device_order = order;
   return options;
 }
 
@@ -349,7 +351,10 @@ std::string devices_json(const AgentFlags& flags, const Accelerators& accelerato
   DeviceLeases leases(count_devices());
   leases::Effects none;
   if (look.watched) {
-    auto devices = visible_devices(look.devices, std::getenv(kVisibleDevices));
+    const char* const visible = std::getenv(kVisibleDevices);
+    const std::string doubt = doubt_about_visible(look.devices, visible, std::getenv(kDeviceOrder));
+    if (!doubt.empty()) log_warn("{}", doubt);
+    auto devices = visible_devices(look.devices, visible);
     const DeviceClaims claims(flags.device_claims);
     for (wire::HostDevice& device : devices) {
       device.elsewhere = claims.is_taken_elsewhere(device.uuid);

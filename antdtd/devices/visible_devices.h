@@ -14,6 +14,13 @@ namespace antdt::antdtd {
 // fits no device does not count. A null pointer: all of them.
 [[nodiscard]] std::vector<wire::HostDevice> visible_devices(std::vector<wire::HostDevice> all,
                                                             const char* cuda_visible_devices);
+// A warning if CUDA may mean other devices by these names than the function above does; "": it does
+// not. An index there is NVML's, in the order of PCI bus ids. CUDA counts the fastest devices
+// first, unless CUDA_DEVICE_ORDER (a null pointer: it is not set) says PCI_BUS_ID; that differs
+// only if devices are of different models.
+[[nodiscard]] std::string doubt_about_visible(const std::vector<wire::HostDevice>& all,
+                                              const char* cuda_visible_devices,
+                                              const char* cuda_device_order);
 
 // The variables of a process that is started with this order: those of the job, with what follows
 // from its lease of devices.

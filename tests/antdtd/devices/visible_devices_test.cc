@@ -13,7 +13,9 @@ namespace antdt::antdtd {
 namespace {
 
 using leases::LeaseWanted;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 TEST(EnvironmentWithDevices, AProcessAloneSeesItsOwnDevicesFromZero) {
@@ -67,6 +69,24 @@ TEST(VisibleDevices, AreThoseThatTheAgentsOwnEnvironmentNames) {
   EXPECT_EQ(names("GPU-b,MIG-30"), "GPU-b MIG-30 ");
   EXPECT_EQ(names("1,9,0"), "GPU-b ") << "as for CUDA, what follows a wrong name does not count";
   EXPECT_EQ(names("G"), "");
+}
+
+TEST(VisibleDevices, AnIndexThatCudaMayCountDifferentlyIsDoubted) {
+  std::vector<wire::HostDevice> all = {gpu(0), gpu(1)};
+  all[0].name = "Quadro P400";
+  all[1].name = "A100";
+  EXPECT_THAT(doubt_about_visible(all, "0", nullptr),
+              AllOf(HasSubstr("jobs get GPU-a (Quadro P400)"),
+                    HasSubstr("set CUDA_DEVICE_ORDER=PCI_BUS_ID")));
+  EXPECT_THAT(doubt_about_visible(all, "1,0", "FASTEST_FIRST"),
+              HasSubstr("GPU-b (A100), GPU-a (Quadro P400)"));
+  EXPECT_EQ(doubt_about_visible(all, "0", "PCI_BUS_ID"), "");
+  EXPECT_EQ(doubt_about_visible(all, "GPU-a", nullptr), "");
+  EXPECT_EQ(doubt_about_visible(all, "", nullptr), "");
+  EXPECT_EQ(doubt_about_visible(all, "7", nullptr), "") << "it names none";
+  EXPECT_EQ(doubt_about_visible(all, nullptr, nullptr), "");
+  all[0].name = "A100";
+  EXPECT_EQ(doubt_about_visible(all, "0", nullptr), "") << "models are the same";
 }
 
 }  // namespace

@@ -9,10 +9,16 @@
 #include "ctl/job/reporter.h"
 
 namespace antdt::ctl::job {
+namespace {
+
+constexpr Duration kRepeatPlan = std::chrono::seconds(2);
+
+}  // namespace
 
 void Controlling::on(const ControlTickPassed& /*e*/, Work& work) {
   work.then(attempts());
   if (!parts_.trains()) return;
+  repeat_plan(work);
   work.then(tick());
   work.then(VerdictsDue{});
 }
@@ -91,6 +97,8 @@ void Controlling::carry_out(const control::Effect& effect, Work& work) {
 }
 
 void Controlling::announce(const wire::Plan& plan, Work& work) {
+  follow_.clear();
+  plan_said_ = work.now;
   work.save_image();
   shard_server::ledger::SharesPlanned shares;
   for (const wire::PlanEntry& entry : plan.entries) {
@@ -106,6 +114,27 @@ void Controlling::on(const PlanKept& /*e*/, Work& work) {
   if (parts_.lifecycle.phase().phase == 0 || !parts_.group.whole()) return;
   for (const Member member : parts_.group.members()) {
     work.send(member, parts_.group.generation(), plan_of(member.worker));
+  }
+}
+
+void Controlling::trains_with(Member member, PlanVersion version, Work& work) {
+  if (version == PlanVersion{}) return;
+  if (version == parts_.controller.plan().version) follow_.insert(member);
+  work.then(control::PlanTookEffect{version});
+}
+
+// An agent that begins anew drops what was on its way to its workers. In a collective, one member
+// that has not heard of the plan keeps all others from it, and the controller waits for it.
+void Controlling::repeat_plan(Work& work) {
+  if (parts_.lifecycle.phase().phase == 0 || !parts_.group.whole()) return;
+  if (work.now - plan_said_ < kRepeatPlan) return;
+  plan_said_ = work.now;
+  for (const Member member : parts_.group.members()) {
+    if (follow_.contains(member)) continue;
+    wire::Plan own = plan_of(member.worker);
+    if (!own.entries.empty()) {
+      work.send(member, parts_.group.generation(), std::move(own));
+    }
   }
 }
 

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 
+#include "core/clock.h"
 #include "core/ids.h"
 #include "core/result.h"
 #include "ctl/job/work.h"
@@ -23,6 +25,8 @@ class Controlling {
   void on(const VerdictsDue& e, Work& work);
   // The ledger and the servers know the plan, so the members are told it.
   void on(const PlanKept& e, Work& work);
+  // The member says which plan it trains with.
+  void trains_with(Member member, PlanVersion version, Work& work);
   // Carries out what the controller wants done.
   void carry_out(const control::Effect& effect, Work& work);
 
@@ -35,12 +39,15 @@ class Controlling {
   [[nodiscard]] control::AttemptsSeen attempts() const;
   [[nodiscard]] control::TimePassed tick() const;
   void announce(const wire::Plan& plan, Work& work);
+  void repeat_plan(Work& work);
   void record(const control::RecordAction& action, Work& work);
   void perform(const control::PerformAction& e, Work& work);
   template <class Wish>
   void ask(const Wish& wish, const control::PerformAction& e, Work& work);
 
   Parts& parts_;
+  std::set<Member> follow_;  // the members that train with the newest plan
+  MonoTime plan_said_{};
 };
 
 }  // namespace antdt::ctl::job

@@ -157,7 +157,7 @@ void Messages::on(const ProgressCounted& e, Work& work) {
   }
   parts_.series.hear(e.member, without_skipped(said), open.phase, work.now);
   if (auto told = parts_.series.diverged(said)) work.note("loss", std::move(*told));
-  if (said.plan != PlanVersion{}) work.then(control::PlanTookEffect{said.plan});
+  parts_.controlling.trains_with(e.member, said.plan, work);
   if (said.visit) work.then(control::VisitTold{*said.visit});
   if (said.kinds) {
     if (auto told = parts_.series.compared(*said.kinds)) work.note("sharing", std::move(*told));

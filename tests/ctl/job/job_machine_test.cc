@@ -159,7 +159,8 @@ TEST_F(JobMachineTest, WhatTheMembersCannotReadJustNowIsLookedForAgainInTheSameL
   cannot.may_pass = true;
   const auto asks = all<job::FindCheckpoint>(says(w(0, 2), cannot));
   ASSERT_EQ(asks.size(), 1U);
-  EXPECT_THAT(asks[0].unread, HasSubstr("checkpoints/2: w0 on a: state.bin cannot be read"));
+  EXPECT_THAT(asks[0].unread,
+              testing::HasSubstr("checkpoints/2: w0 on a: state.bin cannot be read"));
   auto forms =
       sent<wire::Form>(feed(job::CheckpointFound{"checkpoints/2", Step{}, ledger, accounts}));
   ASSERT_EQ(forms.size(), 1U);
@@ -320,6 +321,46 @@ TEST_F(JobMachineTest, AProcessOfWhichOnlyItsHostsListTellsHasItsPid) {
   host("a", {{w(0).worker, Attempt{1}, 9}});
   EXPECT_EQ(pid(), 9U);
   EXPECT_EQ(machine->lifecycle().find(w(0).worker)->state, WorkerProcess::kJoined);
+}
+
+// The agent that was to pass it on may have begun anew, and lost what it had.
+TEST_F(JobMachineTest, APlanIsRepeatedToTheMembersThatDoNotTrainWithIt) {
+  place(2);
+  settle({w(0), w(1)});
+  const PlanVersion first = machine->plan().version;
+  const auto trains_with = [&](Member member, PlanVersion version) {
+    wire::Progress progress;
+    progress.phase = 1;
+    progress.plan = version;
+    says(member, progress);
+  };
+  const auto told = [&](Duration later) {
+    clock.advance(later);
+    std::vector<Member> members;
+    for (const auto& [to, plan] : sent<wire::Plan>(feed(job::ControlTickPassed{}))) {
+      EXPECT_EQ(plan.version, machine->plan().version);
+      EXPECT_EQ(plan.entries.size(), 1U);
+      members.push_back(to);
+    }
+    return members;
+  };
+  trains_with(w(0), first);
+  trains_with(w(1), first);
+  EXPECT_TRUE(told(seconds(11)).empty()) << "all have it";
+  Decision other;
+  other.actions.push_back(AdjustBatch{{{w(0).worker, 6}, {w(1).worker, 2}}, w(1).worker});
+  const auto outputs = feed(job::DecisionReceived{other, first});
+  ASSERT_EQ(sent<wire::Plan>(outputs).size(), 2U);
+  ASSERT_GT(machine->plan().version, first);
+  EXPECT_TRUE(told(seconds(1)).empty()) << "it is on its way";
+  EXPECT_EQ(told(seconds(2)), (std::vector{w(0), w(1)})) << "one of them may never have heard it";
+  EXPECT_TRUE(told(seconds(1)).empty());
+  trains_with(w(1), first);  // a report from before
+  EXPECT_EQ(told(seconds(1)), (std::vector{w(0), w(1)}));
+  trains_with(w(0), machine->plan().version);
+  EXPECT_EQ(told(seconds(2)), std::vector{w(1)});
+  trains_with(w(1), machine->plan().version);
+  EXPECT_TRUE(told(seconds(5)).empty());
 }
 
 TEST_F(JobMachineTest, MoreWorkersThanTheGlobalBatchCanBeSpreadOverAreRefused) {

@@ -376,6 +376,10 @@ void Controller::on(const ProgramDecided& event, MonoTime now, Effects& out) {
   }
 }
 
+void Controller::on(const ActionRefused& event, MonoTime /*now*/, Effects& /*out*/) {
+  if (is_drastic(event.action) && !drastic_.empty()) drastic_.pop_back();
+}
+
 void Controller::record(const Action& action, const std::string& reason, ActionOutcome outcome,
                         MonoTime now, Effects& out) const {
   out.emplace_back(
@@ -395,7 +399,6 @@ void Controller::apply(const Action& action, const std::string& reason, MonoTime
     if (is_drastic(action)) drastic_.push_back(now);
     const auto* restart = std::get_if<KillRestart>(&action);
     if (restart != nullptr && is_trained_by(restart->member)) expect_restart(restart->member, now);
-    record(action, reason, ActionOutcome::kApplied, now, out);
     out.emplace_back(PerformAction{action, reason});
     return;
   }

@@ -126,9 +126,13 @@ struct ProgramDecided {
   Decision decision;
   PlanVersion plan;
 };
-using Input =
-    std::variant<GroupFormed, GroupObserved, PlanTookEffect, MetricsReported, ServerMetricsReported,
-                 AttemptsSeen, TimePassed, VisitTold, ActionApproved, ProgramDecided>;
+// What was to be performed cannot be done, so it does not count among the actions of this hour.
+struct ActionRefused {
+  Action action;
+};
+using Input = std::variant<GroupFormed, GroupObserved, PlanTookEffect, MetricsReported,
+                           ServerMetricsReported, AttemptsSeen, TimePassed, VisitTold,
+                           ActionApproved, ProgramDecided, ActionRefused>;
 
 // ---------------------------------------------------------------- effects
 
@@ -144,8 +148,9 @@ struct RecordAction {
   std::string reason;  // a sentence
   ActionOutcome outcome{};
 };
-// Do this to the group. It is any action but AdjustBatch, AdjustLearningRate and SetSync, which
-// become a SendPlan.
+// Do this to the group, and record it as applied; or, if it cannot be done now, as refused, and
+// answer with ActionRefused. It is any action but AdjustBatch, AdjustLearningRate and SetSync,
+// which become a SendPlan.
 struct PerformAction {
   Action action;
   std::string reason{};
@@ -197,6 +202,7 @@ class Controller {
   void on(const VisitTold& input, MonoTime now, Effects& out);
   void on(const ActionApproved& input, MonoTime now, Effects& out);
   void on(const ProgramDecided& input, MonoTime now, Effects& out);
+  void on(const ActionRefused& input, MonoTime now, Effects& out);
 
   void consider(const Action& action, const std::string& reason, MonoTime now, Effects& out);
   void apply(const Action& action, const std::string& reason, MonoTime now, Effects& out);

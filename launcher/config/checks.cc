@@ -75,6 +75,7 @@ class Checker {
            {"control.persistent_window", "control.transient_window"},
            "must be longer than control.transient_window");
     own_solution();
+    allowed();
     shared_steps();
     monitoring();
     check_drills(c_, problems_);
@@ -373,6 +374,18 @@ class Checker {
            fmt::format("{} for each of {} workers makes less than batch.global {}: raise it, or "
                        "allow accumulation with batch.adjust = \"both\"",
                        b.max, c_.roles.worker.min, b.global));
+  }
+
+  // The server of a pair, or one that is moved, restarts by itself in any job.
+  void allowed() {
+    const RoleSection& worker = c_.roles.worker;
+    const bool gang = worker.restart == "gang" && speaks(worker.protocol, Protocol::kAntdt);
+    const bool named =
+        std::ranges::find(c_.control.allow, "kill-restart") != c_.control.allow.end();
+    unless(!gang || c_.roles.server.count > 0 || !named, {"control.allow", "roles.worker.restart"},
+           "\"kill-restart\" starts one worker again by itself, and with restart = \"gang\" the "
+           "workers are started again all together: remove it, or set roles.worker.restart = "
+           "\"member\"");
   }
 
   // A program that is not antdt-trainer may have more names; it is asked once it is found

@@ -254,6 +254,17 @@ TEST(JobConfig, AProgramThatCannotJoinAGroupIsNotRestartedAlone) {
   }
 }
 
+TEST(JobConfig, WhereAllWorkersStartTogetherNoneMayBeRestartedByItself) {
+  const std::string allow = "[control]\nallow = [\"kill-restart\"]\n";
+  EXPECT_EQ(problems_of(kJob + allow), "");
+  const std::string gang = replaced(kJob, "count = 4", "count = 4\nrestart = \"gang\"");
+  EXPECT_EQ(problems_of(gang), "");
+  EXPECT_THAT(problems_of(gang + allow), HasSubstr("control.allow: \"kill-restart\" starts one"));
+  EXPECT_EQ(
+      problems_of(replaced(kServersJob, "count = 4", "count = 4\nrestart = \"gang\"") + allow), "")
+      << "servers are moved";
+}
+
 TEST(JobConfig, AProgramOfAnotherProtocolNeedsNoDataAndRestartsAsAGang) {
   const auto config = load_text(
       "schema = 1\n[job]\nname = \"ddp\"\n[roles.worker]\ncount = 2\nprotocol = \"torchrun\"\n",

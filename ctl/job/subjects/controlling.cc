@@ -159,13 +159,22 @@ void Controlling::record(const control::RecordAction& action, Work& work) {
                         nlohmann::json(name_of(action.outcome)).dump()));
 }
 
+void Controlling::record(const control::PerformAction& e, const Status& possible, Work& work) {
+  control::RecordAction action{work.now, std::string(kind_of(e.action)), target_of(e.action),
+                               e.reason, ActionOutcome::kApplied};
+  if (!possible) {
+    action.reason += fmt::format(" (refused: {})", possible.error().message);
+    action.outcome = ActionOutcome::kRefused;
+    work.then(control::ActionRefused{e.action});
+  }
+  record(action, work);
+}
+
 template <class Wish>
 void Controlling::ask(const Wish& wish, const control::PerformAction& e, Work& work) {
-  if (const Status possible = parts_.operators.check(wish); !possible) {
-    return work.note("action", fmt::format("{} of {} cannot be done: {}", kind_of(e.action),
-                                           target_of(e.action), possible.error().message));
-  }
-  parts_.operators.ask(wish, work);
+  const Status possible = parts_.operators.check(wish);
+  record(e, possible, work);
+  if (possible) parts_.operators.ask(wish, work);
 }
 
 void Controlling::perform(const control::PerformAction& e, Work& work) {
@@ -183,11 +192,14 @@ void Controlling::perform(const control::PerformAction& e, Work& work) {
           },
           [&](const BackupWorkers& a) {
             if (parts_.config.spec.sync == SyncStrategy::kPsBsp) {
+              record(e, {}, work);
               return work.then(servers::TermsSet{a.count});
             }
-            work.note("action",
-                      fmt::format("backup workers need sync = \"ps-bsp\", this job has \"{}\"",
-                                  parts_.config.spec.sync));
+            record(e,
+                   fail(ErrorKind::kUsage,
+                        "backup workers need sync = \"ps-bsp\", this job has \"{}\"",
+                        parts_.config.spec.sync),
+                   work);
           },
           [](const auto&) {},  // this is sent as a plan
       },

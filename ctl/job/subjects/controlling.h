@@ -41,6 +41,8 @@ class Controlling {
   void announce(const wire::Plan& plan, Work& work);
   void repeat_plan(Work& work);
   void record(const control::RecordAction& action, Work& work);
+  // As applied, or why it was not possible.
+  void record(const control::PerformAction& e, const Status& possible, Work& work);
   void perform(const control::PerformAction& e, Work& work);
   template <class Wish>
   void ask(const Wish& wish, const control::PerformAction& e, Work& work);

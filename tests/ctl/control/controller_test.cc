@@ -47,7 +47,7 @@ class ControllerTest : public ::testing::Test {
   void step(const control::Input& event) {
     for (control::Effect& effect : effects_of(*controller_, event, now_)) {
       if (auto* plan = std::get_if<control::SendPlan>(&effect)) plans_.push_back(plan->plan);
-      if (auto* record = std::get_if<control::RecordAction>(&effect)) records_.push_back(*record);
+      if (auto record = recorded(effect, now_)) records_.push_back(std::move(*record));
       if (auto* perform = std::get_if<control::PerformAction>(&effect))
         performed_.push_back(perform->action);
       if (auto* no = std::get_if<control::RefuseGroup>(&effect))
@@ -228,6 +228,20 @@ TEST_F(ControllerTest, AllowedDrasticActionsAreBoundedByTheHour) {
   now_ += minutes(5);
   step(control::TimePassed{});
   EXPECT_EQ(performed_.size(), 3u);
+}
+
+TEST_F(ControllerTest, WhatCouldNotBeDoneIsNoneOfTheActionsOfTheHour) {
+  ControllerConfig config;
+  config.allow = {"kill-restart"};
+  config.max_actions_per_hour = 2;
+  start(KillRestart{{w(1), Attempt{1}}}, config);
+  settle();
+  for (std::size_t asked = 1; asked < 10; ++asked, now_ += minutes(1)) {
+    ASSERT_EQ(performed_.size(), asked);
+    step(control::ActionRefused{performed_.back()});
+    now_ += minutes(1);
+    step(control::TimePassed{});
+  }
 }
 
 TEST_F(ControllerTest, AnApprovedRecommendationIsExecutedOnce) {

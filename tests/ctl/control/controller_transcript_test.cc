@@ -214,8 +214,8 @@ class ControllerScript : public transcript::Machine {
     }
     return plan.rate == 1 ? shown : shown + fmt::format(", rate {}", plan.rate);
   }
-  static std::string show_action(const Action& action) {
-    return fmt::format("perform {} {}", kind_of(action), target_of(action));
+  static std::string show_action(const control::PerformAction& e) {
+    return fmt::format("perform {} {}: {}", kind_of(e.action), target_of(e.action), e.reason);
   }
   void take(const control::Effects& effects, MonoTime at, bool with_time) {
     const double seconds = to_seconds(at - MonoTime{std::chrono::hours(1)});
@@ -226,7 +226,7 @@ class ControllerScript : public transcript::Machine {
               [](const control::RecordAction& e) {
                 return fmt::format("{} {} {}: {}", e.outcome, e.kind, e.target, e.reason);
               },
-              [](const control::PerformAction& e) { return show_action(e.action); },
+              [](const control::PerformAction& e) { return show_action(e); },
               [](const control::RefuseGroup& e) { return "impossible: " + e.error.message; },
           },
           effect);

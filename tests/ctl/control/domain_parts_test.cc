@@ -83,7 +83,7 @@ class DomainPlansTest : public ::testing::Test {
   }
   void step(const control::Input& input) {
     for (control::Effect& effect : effects_of(*controller_, input, now_)) {
-      if (auto* record = std::get_if<control::RecordAction>(&effect)) records_.push_back(*record);
+      if (auto record = recorded(effect, now_)) records_.push_back(std::move(*record));
     }
   }
   [[nodiscard]] std::vector<std::uint32_t> parts() const {

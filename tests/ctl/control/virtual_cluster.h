@@ -158,8 +158,7 @@ class VirtualCluster {
   void run(const control::Effects& effects) {
     for (const control::Effect& effect : effects) {
       if (const auto* plan = std::get_if<control::SendPlan>(&effect)) sent_ = plan->plan;
-      if (const auto* action = std::get_if<control::RecordAction>(&effect))
-        actions.push_back(*action);
+      if (auto action = recorded(effect, now_)) actions.push_back(std::move(*action));
     }
   }
   void adopt_plan() {

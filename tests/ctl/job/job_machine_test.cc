@@ -363,6 +363,34 @@ TEST_F(JobMachineTest, APlanIsRepeatedToTheMembersThatDoNotTrainWithIt) {
   EXPECT_TRUE(told(seconds(5)).empty());
 }
 
+TEST_F(JobMachineTest, WhatCannotBeDoneIsRecordedAsRefused) {
+  JobMachineConfig c = config();
+  c.spec.restart = Restart::kGang;
+  c.control.allow = {"kill-restart"};
+  c.control.max_actions_per_hour = 1;
+  journal = {};
+  open(c);
+  place(2);
+  settle({w(0), w(1)});
+  const PlanVersion plan = machine->plan().version;
+  wire::Progress progress;
+  progress.phase = 1;
+  progress.plan = plan;
+  says(w(0), progress);
+  Decision restart;
+  restart.actions.push_back(KillRestart{w(1)});
+  restart.reason = "it is slow";
+  for (std::size_t wished = 1; wished < 4; ++wished) {
+    clock.advance(seconds(61));
+    const auto outputs = feed(job::DecisionReceived{restart, plan});
+    EXPECT_TRUE(all<lifecycle::StopWorker>(outputs).empty());
+    const auto actions = machine->report().actions;
+    ASSERT_EQ(actions.size(), wished);
+    EXPECT_EQ(actions.back().outcome, "refused") << "and none of the one action of this hour";
+    EXPECT_THAT(actions.back().reason, testing::HasSubstr("it is slow (refused: the workers of"));
+  }
+}
+
 TEST_F(JobMachineTest, MoreWorkersThanTheGlobalBatchCanBeSpreadOverAreRefused) {
   place(1);
   settle({w(0)});

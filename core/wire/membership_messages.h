@@ -102,6 +102,9 @@ struct Join {
   // Not empty: its program ends the training with what is trained by now, and why (200 bytes at
   // most are kept).
   std::string ends = {};
+  // The cause of `problem` is what the members are (their models differ), so that the next
+  // generation will have it, too.
+  bool lasts = false;
   ANTDT_MESSAGE("join") {
     v("pid", m.pid);
     v("data", m.data);
@@ -117,6 +120,7 @@ struct Join {
     v("settles_differences", m.settles_differences);
     v("ends", m.ends);
     v("may_pass", m.may_pass);
+    v("lasts", m.lasts);
   }
 };
 

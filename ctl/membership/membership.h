@@ -33,6 +33,9 @@
 // again for the checkpoint from which training goes on; if it is the content of the files, only
 // once for each checkpoint, since their copies may be bad and the original good.
 //
+// A formation that fails is tried again, after pauses, until it has failed for too long
+// (failed_formations.h).
+//
 // A value without I/O: step() takes what happened and appends what to do. Durable is image(): the
 // job journals it when PersistGeneration or SettleGeneration is among the effects, before anything
 // that follows them is sent. Nothing else needs to be durable, because members that are between two
@@ -52,6 +55,7 @@
 #include "core/wire/membership_messages.h"
 #include "ctl/membership/agreement.h"
 #include "ctl/membership/checkpoint_reader.h"
+#include "ctl/membership/failed_formations.h"
 #include "ctl/membership/member_list.h"
 #include "ctl/membership/membership_events.h"
 
@@ -136,6 +140,8 @@ class Membership {
   void settle(Effects& out);
   void lose(const MemberGone& e, Effects& out);
   void formation_failed(const MemberJoined& e, Effects& out);
+  void give_up_forming(const wire::Join& join, const std::string& host, const std::string& reason,
+                       Effects& out) const;
   void abort_others(Member but, const std::string& reason, Effects& out);
   // Releases a member from a formation that is over, or that an earlier incarnation began.
   void abort_stray(Member member, Generation generation, Effects& out);
@@ -166,8 +172,8 @@ class Membership {
   Generation begun_after_;     // what members say of this one and earlier ones is not of `restore_`
   std::string damaged_;        // of which members said so, and were to try once more
   std::set<Member> suspects_;  // members of the base, see MemberGone
-  std::uint32_t failed_formations_ = 0;  // how many since the last settled generation
-  bool may_form_ = true;                 // as FormationAllowed said last
+  FailedFormations failed_;    // since the last settled generation
+  bool may_form_ = true;       // as FormationAllowed said last
   MonoTime now_{};
   MonoTime since_{};  // when the present state began
   MonoTime told_{};   // gathering: when members were last told to join

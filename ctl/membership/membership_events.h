@@ -140,8 +140,8 @@ struct ReportBroken {
   Generation generation;
   std::string reason;
 };
-// Members do not fit together (their data or training states differ), so no generation can be
-// formed. `reason` says what differs, on which hosts.
+// Members do not fit together (their data or training states differ), or cannot connect for long,
+// so no generation can be formed. `reason` says what differs, or what failed, on which hosts.
 struct GiveUp {
   std::string reason;
   ExitClass exit_class = ExitClass::kData;

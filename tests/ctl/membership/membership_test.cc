@@ -44,6 +44,8 @@ TEST_F(MembershipTest, EachGenerationHasItsOwnSecretWhichFollowsFromTheFirstOneO
       wire::Join again = join();
       again.problem = problem;
       group.step(MemberJoined{w(0), group.generation(), again}, now, effects);
+      now += seconds(1);
+      group.step(TimePassed{}, now, effects);
     }
     for (const Effect& e : effects) {
       if (const auto* form = std::get_if<SendForm>(&e)) secrets.push_back(form->form.secret);
@@ -226,20 +228,72 @@ TEST_F(MembershipTest, AMemberThatIsNamedTwiceInThePlacesIsAnError) {
   EXPECT_THAT(refused[0].reason, testing::HasSubstr("twice"));
 }
 
-TEST_F(MembershipTest, FiveFailedFormationsInARowEndTheJobWithTheReason) {
+TEST_F(MembershipTest, AJobOutlivesAnOutageThatFailsFormationsForLessThanItsPatience) {
   expect({w(0), w(1), w(2)});
   join_all({w(0), w(1), w(2)});
   wire::Join failed = join();
   failed.problem = "connection refused";
+  const auto fails = [&] {
+    Effects effects = step(MemberJoined{w(1), m.generation(), failed});
+    for (const Member other : {w(0), w(2)}) {
+      for (Effect& e : step(MemberJoined{other, m.generation(), join()}))
+        effects.push_back(std::move(e));
+    }
+    return effects;
+  };
+  EXPECT_EQ(all<SendForm>(fails()).size(), 3U) << "one may be an accident";
+  const MonoTime first = clock.now();
+  std::vector<Duration> pauses;
+  while (clock.now() - first < kPatience) {
+    EXPECT_TRUE(all<GiveUp>(fails()).empty());
+    const MonoTime since = clock.now();
+    while (m.state() != Membership::State::kAddresses) {
+      clock.advance(std::chrono::milliseconds(500));
+      EXPECT_THAT(all<EndUnresponsive>(step(TimePassed{})), IsEmpty());
+    }
+    pauses.push_back(clock.now() - since);
+  }
+  EXPECT_EQ(pauses.at(0), std::chrono::milliseconds(500));
+  EXPECT_EQ(pauses.at(1), seconds(1));
+  EXPECT_EQ(pauses.at(4), seconds(8));
+  EXPECT_EQ(pauses.back(), seconds(15));
+  const auto cannot = all<GiveUp>(fails());
+  ASSERT_EQ(cannot.size(), 1U);
+  EXPECT_THAT(cannot[0].reason, testing::HasSubstr("w1 on a connection refused"));
+  EXPECT_EQ(cannot[0].exit_class, ExitClass::kHost) << "no mistake in the job's files";
+  EXPECT_EQ(cannot[0].code, 3);
+}
+
+TEST_F(MembershipTest, TheLossOfAMemberEndsThePauseForWhichItIsTheReason) {
+  expect({w(0), w(1), w(2)});
+  join_all({w(0), w(1), w(2)});
+  wire::Join failed = join();
+  failed.problem = "w2 does not answer";
+  for (int i = 0; i < 2; ++i) {
+    given(MemberJoined{w(0), m.generation(), failed});
+    join_all({w(1), w(2)});
+  }
+  ASSERT_EQ(m.state(), Membership::State::kGathering) << "after a second failure there is a pause";
+  EXPECT_EQ(all<SendForm>(step(MemberGone{w(2), "killed"})).size(), 2U);
+}
+
+TEST_F(MembershipTest, AProblemThatLastsEndsTheJobAtTheFifthTime) {
+  expect({w(0), w(1)});
+  join_all({w(0), w(1)});
+  wire::Join failed = join();
+  failed.problem = "their models differ";
+  failed.lasts = true;
   for (int i = 0; i < 4; ++i) {
     EXPECT_TRUE(all<GiveUp>(step(MemberJoined{w(1), m.generation(), failed})).empty());
-    join_all({w(0), w(2)});
+    joins(w(0));
+    clock.advance(seconds(2));
+    given(TimePassed{});
     ASSERT_EQ(m.state(), Membership::State::kAddresses);
   }
   const auto cannot = all<GiveUp>(step(MemberJoined{w(1), m.generation(), failed}));
   ASSERT_EQ(cannot.size(), 1U);
-  EXPECT_THAT(cannot[0].reason, testing::HasSubstr("w1 on a"));
-  EXPECT_THAT(cannot[0].reason, testing::HasSubstr("connection refused"));
+  EXPECT_EQ(cannot[0].exit_class, ExitClass::kData);
+  EXPECT_EQ(cannot[0].code, 2);
 }
 
 TEST_F(MembershipTest, FormationsThatFailedBeforeTheLastSettledOneAreForgotten) {
@@ -252,6 +306,8 @@ TEST_F(MembershipTest, FormationsThatFailedBeforeTheLastSettledOneAreForgotten) 
     for (int i = 0; i < 3; ++i) {
       ASSERT_TRUE(all<GiveUp>(step(MemberJoined{w(1), m.generation(), failed})).empty());
       join_all({w(0), w(2)});
+      clock.advance(seconds(60));
+      given(TimePassed{});
     }
     settle_formed();
   }

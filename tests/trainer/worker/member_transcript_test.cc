@@ -181,6 +181,8 @@ class MemberScript : public transcript::Machine {
       HealSlot slot{at[0] != "-", {}, 100, 2, 800, 77, base_};
       if (slot.has_state) slot.step = Step{std::stoull(at[0])};
       slot.on_device = line.number("devices", 0) != 0;
+      // The last one's model has more parts.
+      if (line.number("unlike", 0) != 0 && i + 1 == line.words()) ++slot.parts;
       if (at.size() > 1) slot.consolidated = Generation{at[1] == "-" ? 0 : after_letter(at[1])};
       compared.slots.push_back(slot);
     }
@@ -365,6 +367,7 @@ class MemberScript : public transcript::Machine {
   std::string say(const wire::Join& m) const {
     std::string shown = fmt::format("say join: state of g{} at step {}", m.settled, m.step);
     if (!m.problem.empty()) shown += "; problem: " + m.problem;
+    if (m.lasts) shown += " (it lasts)";
     if (!m.unreadable.empty()) shown += "; unreadable: " + m.unreadable;
     if (m.may_pass) shown += " (may pass)";
     if (!m.ends.empty()) shown += "; ends the training: " + m.ends;

@@ -148,7 +148,9 @@ std::optional<bool> Formation::holds_state() {
 Formation::End Formation::on(const StatesCompared& input, Effects& out) {
   ComparingStates compared = std::move(expect<ComparingStates>());
   const auto plan = heal_plan(input.slots, form_.rank);
-  if (!plan) return Failed{plan.error().message};
+  if (!plan) {
+    return Failed{plan.error().message, {}, plan.error().kind == ErrorKind::kUsage};
+  }
   // Where training begins, all have the same state, or only one has it.
   if (form_.base != Generation{} && !plan->version.equal()) {
     if (plan->receives) {

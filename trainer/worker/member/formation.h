@@ -40,6 +40,7 @@ class Formation {
   struct Failed {
     std::string why;
     std::optional<StateUnreadable> unread = {};  // the checkpoint could not be read
+    bool lasts = false;                          // the next generation will have the same problem
   };
   struct GaveUp {
     Error error;

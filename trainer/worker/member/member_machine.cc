@@ -70,6 +70,7 @@ void MemberMachine::join(const Formation::Failed& problem, Effects& out) {
   state_ = Joining{};
   wire::Join join = config_.join;
   join.problem = problem.why;
+  join.lasts = problem.lasts;
   if (problem.unread) {
     join.unreadable = problem.unread->why;
     join.may_pass = problem.unread->cause == StateUnreadable::Cause::kDisk;
@@ -121,7 +122,8 @@ void MemberMachine::formation_ended(Formation::End end, Effects& out) {
 // Where the generation is over anyway, this is no problem of its own; what cannot be read is.
 void MemberMachine::formation_failed(const Formation::Failed& failed, Effects& out) {
   const bool says_why = !member_.heard.over || failed.unread;
-  dissolve(failed.why, out, {says_why ? failed.why : std::string(), failed.unread});
+  dissolve(failed.why, out,
+           {says_why ? failed.why : std::string(), failed.unread, says_why && failed.lasts});
 }
 
 // ------------------------------------------------------------ the end of a generation

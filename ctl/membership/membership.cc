@@ -174,7 +174,10 @@ void Membership::formation_failed(const MemberJoined& e, Effects& out) {
   if (!e.join.problem.empty()) {
     failed_.add(now_);
     if (failed_.enough(now_, e.join.lasts ? Duration::zero() : patience_)) {
-      return give_up_forming(e.join, host, reason, out);
+      out.emplace_back(e.join.lasts
+                           ? GiveUp{fmt::format("{} ({} times in a row)", reason, failed_.count())}
+                           : cannot_form(reason));
+      return;
     }
   }
   out.emplace_back(ReportBroken{generation_, reason});
@@ -184,21 +187,15 @@ void Membership::formation_failed(const MemberJoined& e, Effects& out) {
   begin_if_complete(out);
 }
 
-void Membership::give_up_forming(const wire::Join& join, const std::string& host,
-                                 const std::string& reason, Effects& out) const {
-  if (join.lasts) {
-    out.emplace_back(GiveUp{fmt::format("{} ({} times in a row)", reason, failed_.count())});
-    return;
-  }
-  const bool several_hosts =
-      std::ranges::any_of(members_.all(), [&](const ExpectedMember& m) { return m.host != host; });
-  out.emplace_back(
-      GiveUp{fmt::format("{} ({} times in a row, for {:.0f} s){}", reason, failed_.count(),
-                         to_seconds(failed_.lasted(now_)),
-                         several_hosts ? "; do the hosts reach each other on [cluster] interface, "
-                                         "and does a firewall let [cluster] ports through?"
-                                       : ""),
-             ExitClass::kHost, 3});
+GiveUp Membership::cannot_form(const std::string& reason) const {
+  const bool several_hosts = std::ranges::any_of(
+      members_.all(), [&](const ExpectedMember& m) { return m.host != members_.at(0).host; });
+  return {fmt::format("{} ({} times in a row, for {:.0f} s){}", reason, failed_.count(),
+                      to_seconds(failed_.lasted(now_)),
+                      several_hosts ? "; do the hosts reach each other on [cluster] interface, "
+                                      "and does a firewall let [cluster] ports through?"
+                                    : ""),
+          ExitClass::kHost, 3};
 }
 
 // From: kSettled. To: kRegrouping, if a process that is not a member has joined.
@@ -276,6 +273,19 @@ void Membership::on(const CollectiveStuck& e, Effects& out) {
   gather(State::kGathering);
 }
 
+// From: kConnecting. To: kGathering, unless too many formations failed.
+void Membership::on(const FormationStuck& e, Effects& out) {
+  if (state_ != State::kConnecting) return;
+  failed_.add(now_);
+  if (failed_.enough(now_, patience_)) {
+    out.emplace_back(cannot_form(e.reason));
+    return;
+  }
+  out.emplace_back(ReportBroken{generation_, e.reason});
+  abort_others({}, e.reason, out);
+  gather(State::kGathering);
+}
+
 // From: any. To: kRestoring, until training begins again.
 void Membership::on(const StateLost& e, Effects& out) {
   if (!gathering()) {
@@ -338,6 +348,15 @@ void Membership::on(const TimePassed&, Effects& out) {
   if (state_ == State::kSettled) return;
   if (gathering()) repeat_orders(out);
   if (failed_.count() > 0) begin_if_complete(out);
+  if (state_ == State::kConnecting) {
+    if (now_ - since_ < patience_) return;
+    since_ = now_;  // said again only after the same time
+    out.emplace_back(FormationStands{
+        fmt::format("nothing has moved for {:.0f} s while the members connected and took over the "
+                    "training state",
+                    to_seconds(patience_))});
+    return;
+  }
   for (const Member member : missing()) {
     MonoTime& asked = expected_since_[member];
     const bool starting = gathering() && !base_members_.contains(member);

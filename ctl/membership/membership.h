@@ -33,6 +33,9 @@
 // again for the checkpoint from which training goes on; if it is the content of the files, only
 // once for each checkpoint, since their copies may be bad and the original good.
 //
+// Members that connect and heal wait for one another, so when nothing moves any more, nobody can
+// say from outside who is at fault: all are called together again, and who does not come is ended.
+//
 // A formation that fails is tried again, after pauses, until it has failed for too long
 // (failed_formations.h).
 //
@@ -114,6 +117,7 @@ class Membership {
   void on(const ReadyArrived& e, Effects& out);
   void on(const MemberGone& e, Effects& out);
   void on(const CollectiveStuck& e, Effects& out);
+  void on(const FormationStuck& e, Effects& out);
   void on(const StateLost& e, Effects& out);
   void on(const FormationAllowed& e, Effects& out);
   void on(const TrainingBegun& e, Effects& out);
@@ -140,8 +144,7 @@ class Membership {
   void settle(Effects& out);
   void lose(const MemberGone& e, Effects& out);
   void formation_failed(const MemberJoined& e, Effects& out);
-  void give_up_forming(const wire::Join& join, const std::string& host, const std::string& reason,
-                       Effects& out) const;
+  [[nodiscard]] GiveUp cannot_form(const std::string& reason) const;
   void abort_others(Member but, const std::string& reason, Effects& out);
   // Releases a member from a formation that is over, or that an earlier incarnation began.
   void abort_stray(Member member, Generation generation, Effects& out);

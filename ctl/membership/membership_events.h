@@ -77,6 +77,10 @@ struct CollectiveStuck {
 struct StateLost {
   std::string reason;
 };
+// The answer to FormationStands, if no member of the formation waits for a disk.
+struct FormationStuck {
+  std::string reason;
+};
 // Whether a generation may be formed: where rows are on servers, only while these serve.
 struct FormationAllowed {
   bool allowed = true;
@@ -91,8 +95,8 @@ struct TrainingBegun {
 struct StateMoved {};
 struct TimePassed {};
 using Input = std::variant<MembersExpected, MemberJoined, AddressArrived, ReadyArrived, MemberGone,
-                           CollectiveStuck, StateLost, FormationAllowed, TrainingBegun, StateMoved,
-                           TimePassed>;
+                           CollectiveStuck, FormationStuck, StateLost, FormationAllowed,
+                           TrainingBegun, StateMoved, TimePassed>;
 
 // --------------------------------------------------------------------- effects
 
@@ -161,8 +165,15 @@ struct EndUnresponsive {
   Member member;
   std::string what;
 };
-using Effect = std::variant<PersistGeneration, SendForm, SendRoster, SettleGeneration, SendRegroup,
-                            SendAbort, ReportBroken, GiveUp, RestoreState, EndUnresponsive>;
+// The members have connected, or try to, and nothing has moved for the patience. Each of them may
+// wait for another one. Those that wait for a disk are to be ended; if there are none, the answer
+// is FormationStuck.
+struct FormationStands {
+  std::string reason;
+};
+using Effect =
+    std::variant<PersistGeneration, SendForm, SendRoster, SettleGeneration, SendRegroup, SendAbort,
+                 ReportBroken, GiveUp, RestoreState, EndUnresponsive, FormationStands>;
 using Effects = std::vector<Effect>;
 
 }  // namespace membership

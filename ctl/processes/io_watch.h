@@ -63,8 +63,11 @@ class IoWatch {
   // Whether it holds others up, and with what; compare with kReadsCheckpoint.
   [[nodiscard]] bool holds_up(Member member) const;
   [[nodiscard]] bool reads(Member member) const;
-  // Whether it opens its data, indexes them, or checks their index; not if it waits for another that does.
+  // Whether it opens its data, indexes them, or checks their index; not if it waits for another
+  // that does.
   [[nodiscard]] bool indexes(Member member) const;
+  // Whether it reads a checkpoint or opens its data.
+  [[nodiscard]] bool uses_disk(Member member) const { return reads(member) || indexes(member); }
   // Whether some process holds the others up and makes progress.
   [[nodiscard]] bool some_move(MonoTime now) const;
   // If the process holds others up, or opens its data, and has made no progress for as long as it

@@ -9,8 +9,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "core/clock.h"
 
@@ -71,7 +73,11 @@ class LinkLedger {
     sent(peer, bytes);
     add(sent_in_memory_, bytes);
   }
-  void received(std::uint32_t peer, std::size_t bytes) { add(links_[peer].received, bytes); }
+  void received(std::uint32_t peer, std::size_t bytes) {
+    add(links_[peer].received, bytes);
+    if (told_) told_(bytes);
+  }
+  void tell_received(std::function<void(std::size_t bytes)> told) { told_ = std::move(told); }
   void waited(std::uint32_t peer, Duration d) {
     add(links_[peer].waited_ns,
         static_cast<std::uint64_t>(
@@ -93,6 +99,7 @@ class LinkLedger {
   std::array<Counter, kTraffics> sent_by_traffic_{};
   Counter sent_in_memory_ = 0;
   Traffic traffic_ = Traffic::kGradients;
+  std::function<void(std::size_t)> told_;
 };
 
 // While it exists, what is sent counts as `traffic`. Null `ledger`: nothing is counted.
@@ -112,6 +119,24 @@ class CountedAs {
  private:
   const std::shared_ptr<LinkLedger> ledger_;
   Traffic before_{};
+};
+
+// While it exists, `told` is called for all that is received, piece by piece, by the thread that
+// uses the collective. Null `ledger`: never.
+class ReceivedTold {
+ public:
+  ReceivedTold(std::shared_ptr<LinkLedger> ledger, std::function<void(std::size_t bytes)> told)
+      : ledger_(std::move(ledger)) {
+    if (ledger_) ledger_->tell_received(std::move(told));
+  }
+  ~ReceivedTold() {
+    if (ledger_) ledger_->tell_received(nullptr);
+  }
+  ReceivedTold(const ReceivedTold&) = delete;
+  ReceivedTold& operator=(const ReceivedTold&) = delete;
+
+ private:
+  const std::shared_ptr<LinkLedger> ledger_;
 };
 
 }  // namespace antdt::trainer

@@ -36,8 +36,8 @@ Input MemberDriver::perform(const worker::ReadState& effect) {
     return tools_.engine.load(files);
   };
   const auto step = read();
+  tools_.client.set_io({});
   if (!step) {
-    tools_.client.set_io({});
     return worker::StateUnreadable{step.error().message, cause_of(step.error().kind)};
   }
   return worker::StateRead{*step};
@@ -52,6 +52,12 @@ Input MemberDriver::perform(const worker::CompareStates& effect) {
 
 Input MemberDriver::perform(const worker::Consolidate& effect) {
   const CountedAs parameters(collective_->ledger(), Traffic::kParameters);
+  // Whole replicas move, which may take longer than the others are patient.
+  std::uint64_t so_far = 0;
+  const ReceivedTold told(collective_->ledger(), [&](std::size_t bytes) {
+    so_far += bytes;
+    if (!writer_.busy()) tools_.client.set_io({"receiving the state", {}, so_far, 0});
+  });
   const auto consolidate = [&]() -> Status {
     if (!effect.domains.empty()) {
       ANTDT_TRY(const DomainLinks links, links_of(effect.domains));
@@ -61,6 +67,7 @@ Input MemberDriver::perform(const worker::Consolidate& effect) {
     return tools_.engine.consolidate(*holders);
   };
   const Status done = consolidate();
+  if (so_far > 0 && !writer_.busy()) tools_.client.set_io({});
   if (!done) return worker::group_failed(done.error());
   tools_.client.set_updates(tools_.engine.update_sums());
   return worker::Consolidated{};
@@ -85,7 +92,13 @@ Input MemberDriver::perform(const worker::HashState& effect) {
   if (!hash) return worker::group_failed(hash.error());
   if (!effect.settles) return worker::StateHashed{*hash};
   const CountedAs healing(collective_->ledger(), Traffic::kHealing);
-  const auto settled = settle_differences(*collective_, tools_.engine, effect, *hash);
+  const auto settled =
+      settle_differences(*collective_, tools_.engine, effect, *hash,
+                         [this](std::uint64_t bytes, std::uint64_t of_all) {
+                           if (writer_.busy()) return;
+                           tools_.client.set_io({"receiving the state", {}, bytes, of_all});
+                         });
+  if (!writer_.busy()) tools_.client.set_io({});
   if (!settled) return worker::group_failed(settled.error());
   return worker::StateHashed{settled->hash, settled->replaced};
 }

@@ -99,7 +99,7 @@ Monitor::MemberInfo Members::info_of(Member member, std::string host) const {
 void Members::end_silent(Member silent, const std::string& what, const std::vector<Member>& missing,
                          Work& work) const {
   const IoWatch& io = parts_.vitals.io();
-  const auto on_disk = [&](Member m) { return io.reads(m) || io.indexes(m); };
+  const auto on_disk = [&](Member m) { return io.uses_disk(m); };
   if (!on_disk(silent) && std::ranges::any_of(missing, on_disk)) return;
   const std::string still = io.stands_still(silent, work.now);
   work.then(lifecycle::WorkerHung{silent, still.empty() ? what : still});

@@ -131,6 +131,7 @@ void RingGroup::carry_out(const membership::Effect& effect, Work& work) {
                    work.say(FindCheckpoint{e.unread, e.checkpoint, e.damaged});
                  },
                  [&](const membership::EndUnresponsive& e) { on(e, work); },
+                 [&](const membership::FormationStands& e) { on(e, work); },
              },
              effect);
 }
@@ -145,6 +146,16 @@ void RingGroup::stepped(Work& work) {
 
 void RingGroup::on(const membership::EndUnresponsive& silent, Work& work) {
   parts_.members.end_silent(silent.member, silent.what, parts_.membership.missing(), work);
+}
+
+// A member whose disk stands is the cause, and cannot join again either.
+void RingGroup::on(const membership::FormationStands& e, Work& work) {
+  const std::vector<Member> missing = parts_.membership.missing();
+  const IoWatch& io = parts_.vitals.io();
+  if (std::ranges::none_of(missing, [&](Member m) { return io.uses_disk(m); })) {
+    return work.then(membership::FormationStuck{e.reason});
+  }
+  for (const Member m : missing) parts_.members.end_silent(m, e.reason, missing, work);
 }
 
 void RingGroup::on(const membership::SettleGeneration& settled, Work& work) {

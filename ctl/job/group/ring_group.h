@@ -56,6 +56,7 @@ class RingGroup final : public Group {
  private:
   void on(const membership::SettleGeneration& settled, Work& work);
   void on(const membership::EndUnresponsive& silent, Work& work);
+  void on(const membership::FormationStands& e, Work& work);
 
   Parts& parts_;
   bool settled_ = false;                // the lifecycle knows a generation that is in force

@@ -449,6 +449,23 @@ TEST_F(JobReadsTest, AllAreWaitedForWhileOneReads) {
   }
 }
 
+// The other one, from which it received, may be the only holder of the state.
+TEST_F(JobReadsTest, AReceiverThatFreezesIsEndedAlone) {
+  second({{w(0, 2), waits()}, {w(1, 2), io(kReceivesState, 31'000'000)}});
+  std::vector<Member> stopped;
+  std::size_t aborts = 0;
+  for (int s = 0; s < 20; ++s) {
+    const job::Effects outputs = second({{w(0, 2), waits()}});
+    for (const auto& stop : all<lifecycle::StopWorker>(outputs)) stopped.push_back(stop.member);
+    const auto told = sent<wire::Abort>(outputs);
+    if (aborts == 0 && !told.empty()) says(w(0, 2), join());
+    aborts += told.size();
+  }
+  EXPECT_GE(aborts, 2U) << "all are called together again";
+  ASSERT_FALSE(stopped.empty());
+  EXPECT_TRUE(std::ranges::all_of(stopped, [](Member m) { return m == w(1, 2); }));
+}
+
 TEST_F(JobReadsTest, TheHungReaderIsEndedWithTheCause) {
   job::Effects outputs;
   for (int s = 0; s < 7 && all<lifecycle::StopWorker>(outputs).empty(); ++s) {

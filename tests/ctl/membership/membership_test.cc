@@ -572,6 +572,49 @@ TEST_F(MembershipTest, AMemberThatIsWaitedForTooLongIsNamedWithItsOrder) {
   EXPECT_THAT(late[0].what, testing::HasSubstr("end points"));
 }
 
+// Each waits for another, and the one that is at fault may be any of them.
+TEST_F(MembershipTest, MembersThatStandWhileTheyConnectAreCalledTogetherAgain) {
+  settle({w(0), w(1), w(2)});
+  given(CollectiveStuck{"for the test"});
+  join_all({w(0), w(1), w(2)});
+  connect_all();
+  EXPECT_TRUE(ready(w(0), 5).empty());
+  clock.advance(kPatience - seconds(1));
+  EXPECT_TRUE(step(TimePassed{}).empty());
+  clock.advance(seconds(1));
+  const Effects effects = step(TimePassed{});
+  EXPECT_THAT(all<EndUnresponsive>(effects), IsEmpty());
+  ASSERT_EQ(all<FormationStands>(effects).size(), 1U);
+  const auto aborts = all<SendAbort>(step(FormationStuck{"nobody moves"}));
+  ASSERT_EQ(aborts.size(), 1U);
+  EXPECT_THAT(aborts[0].to, ElementsAre(w(0), w(1), w(2)));
+  join_all({w(0), w(1)});
+  clock.advance(kPatience);
+  const auto late = all<EndUnresponsive>(step(TimePassed{}));
+  ASSERT_EQ(late.size(), 1U);
+  EXPECT_EQ(late[0].member, w(2)) << "it alone does not come";
+}
+
+TEST_F(MembershipTest, AJobWhoseFormationsAllStandEndsInTheEnd) {
+  expect({w(0), w(1)});
+  join_all({w(0), w(1)});
+  for (int times = 1; times <= 5; ++times) {
+    connect_all();
+    clock.advance(kPatience);
+    ASSERT_EQ(all<FormationStands>(step(TimePassed{})).size(), 1U);
+    const auto end = all<GiveUp>(step(FormationStuck{"nobody moves"}));
+    ASSERT_EQ(end.size(), times == 5 ? 1U : 0U);
+    if (times == 5) {
+      EXPECT_EQ(end[0].exit_class, ExitClass::kHost);
+      break;
+    }
+    join_all({w(0), w(1)});
+    clock.advance(seconds(15));
+    given(TimePassed{});
+    ASSERT_EQ(m.state(), Membership::State::kAddresses);
+  }
+}
+
 TEST_F(MembershipTest, NobodyIsLateInASettledGeneration) {
   settle({w(0), w(1)});
   clock.advance(10 * kPatience);

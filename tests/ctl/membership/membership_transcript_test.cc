@@ -11,6 +11,7 @@
 //   gone MEMBER [in-order] [suspect] REASON
 //   stuck REASON
 //   begin lineage=N [restore=DIRECTORY]    training begins, perhaps from a checkpoint
+//   no-disk REASON    nobody waits for a disk in the formation that stands
 //   tick
 //   restart       a new job daemon, with the image that was written when the last generation
 //                 began or settled, or training began
@@ -65,6 +66,7 @@ class MembershipScript : public transcript::Machine {
     const std::string& what = line.what();
     if (what == "expect") return {expect(line)};
     if (what == "stuck") return {CollectiveStuck{line.rest(0)}};
+    if (what == "no-disk") return {FormationStuck{line.rest(0)}};
     if (what == "tick") return {TimePassed{}};
     if (what == "begin")
       return {TrainingBegun{Lineage{line.number("lineage", 1)}, line.text("restore", "")}};
@@ -179,6 +181,7 @@ class MembershipScript : public transcript::Machine {
             [](const EndUnresponsive& e) {
               return fmt::format("unresponsive {}: {}", transcript::show(e.member), e.what);
             },
+            [](const FormationStands& e) { return "stands: " + e.reason; },
         },
         effect);
   }

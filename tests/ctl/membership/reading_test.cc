@@ -196,10 +196,10 @@ TEST_F(ReadingTest, AllAreWaitedForAsLongAsBytesCome) {
   for (int times = 0; times < 10; ++times) {
     clock.advance(kPatience - seconds(1));
     given(StateMoved{});
-    EXPECT_TRUE(all<EndUnresponsive>(step(TimePassed{})).empty()) << times;
+    EXPECT_TRUE(step(TimePassed{}).empty()) << times;
   }
   clock.advance(kPatience);
-  EXPECT_EQ(all<EndUnresponsive>(step(TimePassed{})).size(), 3U);
+  EXPECT_EQ(all<FormationStands>(step(TimePassed{})).size(), 1U);
 }
 
 }  // namespace

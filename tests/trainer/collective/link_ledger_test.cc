@@ -37,6 +37,28 @@ std::uint64_t sent_in_all(const LinkLedger& ledger) {
   return bytes;
 }
 
+TEST_P(Ledgers, WhatIsReceivedIsToldPieceByPiece) {
+  run_as_threads(
+      3,
+      [&](Collective& all) {
+        std::vector<float> values(300'007, 1);
+        std::uint64_t told = 0;
+        {
+          const ReceivedTold watch(all.ledger(), [&](std::size_t bytes) { told += bytes; });
+          ASSERT_TRUE(all.allreduce_sum(values));
+        }
+        std::uint64_t received = 0;
+        for (std::uint32_t peer = 0; peer < all.size(); ++peer) {
+          received += all.ledger()->of(peer).received_bytes;
+        }
+        EXPECT_EQ(told, received);
+        EXPECT_GT(told, 0U);
+        ASSERT_TRUE(all.allreduce_sum(values));
+        EXPECT_EQ(told, received) << "nobody listens any more";
+      },
+      options());
+}
+
 TEST_P(Ledgers, WhatAMemberSentItsPeerReceivedAndKindsAddUpToIt) {
   for (const std::uint32_t size : {2U, 3U, 4U, 7U}) {
     std::vector<std::shared_ptr<LinkLedger>> ledgers(size);

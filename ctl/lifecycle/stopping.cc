@@ -17,17 +17,25 @@ void Stopping::on(const StopRequested& e) {
   end_if_all_left();
 }
 
-// The workers that train write a checkpoint first, if there is time for one. While members meet,
-// none can be ordered; then a checkpoint that is already being written is waited for.
+// While the workers evaluate, the model stands still, and can be written between two batches. Where
+// a part of it is on servers, members and servers write only after a step that both have.
+bool Stopping::can_checkpoint() const {
+  const bool evaluates =
+      life_.state() == JobState::kEvaluating && life_.spec.sync != SyncStrategy::kHybrid;
+  return (life_.state() == JobState::kTraining || evaluates) && life_.image.collective &&
+         life_.phases.settled() && life_.spec.protocol == Protocol::kAntdt &&
+         life_.phases.number() > 0;
+}
+
+// The workers write a checkpoint first, if there is time for one. While members meet, none can be
+// ordered; then a checkpoint that is already being written is waited for.
 void Stopping::stop_with(Outcome outcome, Duration grace) {
   life_.image.outcome = std::move(outcome);
   turn_.servers.give_up_servers("the job is stopping");
-  const bool can_checkpoint = life_.state() == JobState::kTraining && life_.image.collective &&
-                              life_.phases.settled() && life_.spec.protocol == Protocol::kAntdt &&
-                              life_.phases.number() > 0;
+  const bool orders = can_checkpoint();
   life_.set_state(JobState::kStopping);
-  if ((can_checkpoint || life_.checkpoints.being_written()) && grace > Duration::zero()) {
-    if (can_checkpoint) turn_.training.order_checkpoint();
+  if ((orders || life_.checkpoints.being_written()) && grace > Duration::zero()) {
+    if (orders) turn_.training.order_checkpoint();
     return life_.ending.await_checkpoint(grace, life_.now);  // waits for CheckpointStored
   }
   stop_all(grace);

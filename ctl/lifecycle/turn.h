@@ -115,6 +115,7 @@ class Stopping : public Subject {
 
  private:
   void stop_with(Outcome outcome, Duration grace);
+  [[nodiscard]] bool can_checkpoint() const;
   [[nodiscard]] bool bring_one_back();
   void let_servers_go();
   [[nodiscard]] Outcome outcome_at_the_end() const;

@@ -47,6 +47,7 @@ MemberFiles::Answer MemberFiles::perform(worker::Save& effect) {
   const Member self = worker_.member();
   effect.about.directory = fmt::format(".tmp-{}-g{}-{}.{}", effect.about.step, worker_.generation(),
                                        self.worker, self.attempt);
+  if (effect.apart) effect.about.directory += fmt::format("-{}", effect.about.number);
   const bool is_last = effect.kind == worker::Save::Kind::kFinalModel;
   writing_ = Writing{++writings_, std::move(effect), {model_, worker_.step()}};
   if (worker_.shape().has_served_rows()) return write_beside_rows(is_last);

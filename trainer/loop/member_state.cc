@@ -108,6 +108,7 @@ Input MemberDriver::perform(const worker::HashState& effect) {
 void MemberDriver::perform(worker::Save& effect) {
   const bool is_told = effect.kind == worker::Save::Kind::kOrdered;
   if (parts_.rows != nullptr && !save_rows(effect)) return;
+  if (effect.apart) effect.about.directory = writer_.directory_apart(effect.about);
   writer_.begin(tools_.engine, std::move(effect.about),
                 [this, is_told](wire::CheckpointWritten written) {
                   if (is_told) tools_.client.checkpoint_written(written);

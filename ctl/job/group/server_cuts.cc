@@ -56,13 +56,14 @@ void ServerCuts::on(const servers::ConcludeCut& cut, Work& work) {
     written.error =
         fmt::format("phase {} was over before checkpoint {} was written", phase_, cut.number);
   }
-  const bool all_is_trained = parts_.lifecycle.phase().what == wire::PhaseKind::kFinish;
+  // Only in training there are places to take back to those of the cut.
+  const bool trains = parts_.lifecycle.phase().what == wire::PhaseKind::kTrain;
   std::map<Member, const wire::PsPlaces*> places;
   for (const wire::PsPlaces& p : cut.places) {
     if (p.phase == written.phase) places.try_emplace({p.worker, p.attempt}, &p);
   }
   for (const auto& [worker, holder] : ledger.holders()) {
-    if (!holder.active || all_is_trained) continue;
+    if (!holder.active || !trains) continue;
     const auto at = places.find({worker, holder.attempt});
     // Workers that have not pushed in this phase are still at its beginning.
     const bool pushed = at != places.end() && !at->second->applied.empty();

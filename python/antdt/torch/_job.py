@@ -399,6 +399,8 @@ class Job:
 
     def _answered_by_itself(self, order: Order) -> bool:
         if order.kind == _abi.STATE_WANTED:
+            if order.evaluation:  # as where the evaluation ends, below
+                self._modules.discard_buffers()
             self._state.bring_up_to_date(self._member, self._bodies.text())
         elif order.kind == _abi.STATE_REPLACED:
             self._bodies.replaced(self._state.replaced())

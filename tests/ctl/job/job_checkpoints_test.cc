@@ -423,6 +423,70 @@ TEST_F(JobStopsTest, ASecondStopWaitsForNoCheckpoint) {
 
 // ------------------------------------------------------------------- reading
 
+// Nothing of the evaluation is lost or counted twice, and the next phase follows it.
+TEST_F(JobCheckpointsTest, ACheckpointOfAnEvaluationComesBackWithWhatIsEvaluated) {
+  JobMachineConfig with = config();
+  with.hang_after = seconds(5);
+  with.spec.eval_records = 20;
+  with.ledger.eval.records = 20;
+  with.ledger.eval.shard_records = 10;
+  journal = {};
+  open(with);
+  place(1);
+  settle({w(0)});
+  says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
+  trains_to(100, true);
+  const auto phase = [&] { return machine->lifecycle().phase(); };
+  ASSERT_EQ(phase().what, wire::PhaseKind::kEval);
+  says(w(0), wire::Fetch{2, 0, 12, {}}, 2);
+  const auto partial = [](std::uint64_t records) {
+    wire::EvalPartial sums;
+    sums.records = sums.correct = records;
+    return sums;
+  };
+  says(w(0), wire::Fetch{2, 8, 4, {partial(8)}}, 3);
+  ASSERT_EQ(machine->ledger().committed(), 8U);
+  const auto outputs = feed(lifecycle::StopRequested{"operator", seconds(10)});
+  EXPECT_EQ(sent<wire::CheckpointOrder>(outputs).size(), 1U);
+  wire::CheckpointBegun begins;
+  begins.number = 1;
+  begins.phase = 2;
+  begins.step = Step{101};
+  says(w(0), begins);
+  says(w(0), wire::Fetch{2, 12, 4, {partial(4)}}, 4);  // later, so that it is not in it
+  const auto stores = all<job::StoreCheckpoint>(says(w(0), written_by_w0(begins)));
+  ASSERT_EQ(stores.size(), 1U);
+
+  journal = {};
+  open(with);
+  place(1);
+  settle({w(0)});
+  feed(lifecycle::WorkerExited{w(0), {-1, 9, "", "", ""}});
+  says(w(0, 2), join());
+  feed(job::CheckpointFound{"checkpoints/1", Step{101}, stores[0].ledger_image,
+                            stores[0].accounts_image});
+  EXPECT_EQ(phase().what, wire::PhaseKind::kEval);
+  says(w(0, 2), wire::Address{"here"});
+  const auto starts = sent<wire::PhaseStart>(says(w(0, 2), wire::Ready{}));
+  ASSERT_EQ(starts.size(), 1U);
+  EXPECT_EQ(starts[0].second.phase, 2U);
+  EXPECT_EQ(machine->ledger().committed(), 8U);
+  std::uint64_t at = 0;
+  for (std::uint64_t seq = 1; phase().phase == 2 && seq < 20; ++seq) {
+    const std::uint64_t held = machine->ledger().outstanding();
+    at += held;
+    std::vector<wire::EvalPartial> partials;
+    if (held > 0) partials.push_back(partial(held));
+    says(w(0, 2), wire::Fetch{2, at, 20, partials}, seq);
+  }
+  EXPECT_EQ(at, 12U);
+  EXPECT_EQ(phase().phase, 3U);
+  const auto found = machine->report().epoch_reports.at(0).eval;
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->records, 20U);
+  EXPECT_EQ(found->accuracy, 1);
+}
+
 class JobReadsTest : public JobCheckpointsTest {
  protected:
   // Both are new and connected, and go on from a checkpoint.

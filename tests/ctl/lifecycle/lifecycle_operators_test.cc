@@ -255,6 +255,26 @@ TEST_F(LifecycleTest, ARemovedWorkerDoesNotComeBackWithTheRun) {
   EXPECT_EQ(state_of(w(2).worker), "removed");
 }
 
+TEST_F(LifecycleTest, AJobThatIsStoppedWhileItEvaluatesWritesACheckpointFirst) {
+  for (const SyncStrategy sync :
+       {SyncStrategy::kAllReduce, SyncStrategy::kPsBsp, SyncStrategy::kHybrid}) {
+    JobSpec s = spec();
+    s.sync = sync;
+    use(s);
+    train();
+    train_done(1);
+    ASSERT_EQ(life.state(), JobState::kEvaluating);
+    const auto effects = step(lifecycle::StopRequested{"operator", seconds(10)});
+    const bool writes = sync != SyncStrategy::kHybrid;
+    EXPECT_EQ(all<lifecycle::OrderCheckpoint>(effects).size(), writes ? 1U : 0U) << name_of(sync);
+    EXPECT_EQ(all<lifecycle::StopWorker>(effects).size(), writes ? 0U : 2U) << name_of(sync);
+    if (!writes) continue;
+    const auto stored = step(lifecycle::CheckpointConcluded{1, ""});
+    EXPECT_EQ(all<lifecycle::AskAllToLeave>(stored).size(), 1U);
+    EXPECT_TRUE(life.outcome()->resumable);
+  }
+}
+
 TEST_F(LifecycleTest, ARunOfWhichEverybodyWasToLeaveIsResumedWithOne) {
   train(2);
   step(lifecycle::WorkerCountRequested{1, "a test"});

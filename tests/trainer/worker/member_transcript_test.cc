@@ -285,7 +285,9 @@ class MemberScript : public transcript::Machine {
   std::string operator()(const Save& e) {
     save_ = e.about;
     return fmt::format("save {} of step {}{}", e.about.number, e.about.step,
-                       e.kind == Save::Kind::kFinalModel ? ", the final model" : "");
+                       e.kind == Save::Kind::kFinalModel ? ", the final model"
+                       : e.apart                         ? ", apart"
+                                                         : "");
   }
   std::string operator()(const GiveUpSaving& e) const { return "give up saving: " + e.reason; }
   std::string operator()(const BuildCollective& e) const {

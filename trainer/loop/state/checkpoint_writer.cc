@@ -35,13 +35,19 @@ std::string amount(std::uint64_t done, std::uint64_t total) {
 
 }  // namespace
 
+std::string CheckpointWriter::directory_of(const wire::CheckpointWritten& about) const {
+  const Member self = client_.member();
+  return fmt::format("{}/checkpoints/.tmp-{}-g{}-{}.{}", client_.run_dir(), about.step,
+                     client_.generation(), self.worker, self.attempt);
+}
+
+std::string CheckpointWriter::directory_apart(const wire::CheckpointWritten& about) const {
+  return fmt::format("{}-{}", directory_of(about), about.number);
+}
+
 void CheckpointWriter::begin(const Engine& engine, wire::CheckpointWritten about, Done done) {
   if (thread_.joinable()) thread_.join();
-  const Member self = client_.member();
-  if (about.directory.empty()) {
-    about.directory = fmt::format("{}/checkpoints/.tmp-{}-g{}-{}.{}", client_.run_dir(), about.step,
-                                  client_.generation(), self.worker, self.attempt);
-  }
+  if (about.directory.empty()) about.directory = directory_of(about);
   if (!killed_one_ended()) {
     about.error = fmt::format(
         "process {}, which wrote a checkpoint before, was killed and does not end: it waits for a "

@@ -48,6 +48,8 @@ class CheckpointWriter {
   // successor, and the generation identifies what is left of training that was given up. If servers
   // write beside it, `about` names the directory. Must not be called while it is busy.
   void begin(const Engine& engine, wire::CheckpointWritten about, Done done);
+  // A directory for `about` that no other checkpoint of the same step has.
+  [[nodiscard]] std::string directory_apart(const wire::CheckpointWritten& about) const;
   // Ends the present write, if any, and reports it with this reason. When this returns, everything
   // has been reported.
   void give_up(const std::string& reason);
@@ -60,6 +62,7 @@ class CheckpointWriter {
     StateChild child;
     Done done;
   };
+  [[nodiscard]] std::string directory_of(const wire::CheckpointWritten& about) const;
   void watch(Writing writing);
   [[nodiscard]] Status follow(Writing& writing);
   [[nodiscard]] Status take(const ChildReport& report, Writing& writing, bool& over);

@@ -79,6 +79,8 @@ struct AbandonStep {};
 struct Save {
   wire::CheckpointWritten about;  // without directory, files, error
   enum class Kind : std::uint8_t { kOrdered, kFinalModel } kind = Kind::kOrdered;
+  // In a directory of its own: another checkpoint of this step may still be being stored.
+  bool apart = false;
 };
 struct GiveUpSaving {
   std::string reason;

@@ -91,6 +91,7 @@ void MemberMachine::on(const FormOrdered& input, MonoTime, Effects& out) {
   // Training goes on from a checkpoint, perhaps one from before the program ended it.
   if (input.form.base == Generation{}) member_.told_end = false;
   final_model_.forget();
+  standing_model_.end();
   if (member_.resting != TimeUse::kStartup) member_.resting = TimeUse::kReconfigure;
   out.emplace_back(SpendTime{member_.resting});
   out.emplace_back(LeaveCollective{});

@@ -36,6 +36,7 @@
 #include "trainer/worker/member/formation.h"
 #include "trainer/worker/member/inputs.h"
 #include "trainer/worker/member/member_state.h"
+#include "trainer/worker/member/standing_model.h"
 #include "trainer/worker/member/train_phase.h"
 #include "trainer/worker/worker_config.h"
 
@@ -53,7 +54,9 @@ class MemberMachine {
   // No operation is in progress: the machine wants the next order, or TimePassed.
   [[nodiscard]] bool awaits_order() const;
   // When TimePassed may make a difference; empty: it would not.
-  [[nodiscard]] std::optional<MonoTime> deadline() const { return final_model_.deadline(); }
+  [[nodiscard]] std::optional<MonoTime> deadline() const {
+    return settled() && standing_model_.due() ? MonoTime{} : final_model_.deadline();
+  }
   [[nodiscard]] bool ended() const { return std::holds_alternative<Ended>(state_); }
   // Whether it is in a settled generation, and in no phase, or done with the last one.
   [[nodiscard]] bool settled() const { return std::holds_alternative<Settled>(state_); }
@@ -114,6 +117,7 @@ class MemberMachine {
   State state_;
   MemberState member_;
   FinalModel final_model_{member_};
+  StandingModel standing_model_{member_};
   Generation generation_;
   wire::PhaseStart phase_;
 };

@@ -13,6 +13,7 @@ namespace antdt::worker {
 void MemberMachine::on(const PhaseStarted& input, MonoTime now, Effects& out) {
   if (input.generation != generation_ || !std::holds_alternative<Settled>(state_)) return;
   phase_ = input.start;
+  phase_.what == wire::PhaseKind::kEval ? standing_model_.begin(phase_) : standing_model_.end();
   if (phase_.what == wire::PhaseKind::kFinish) return final_model_.finish(phase_, out);
   const bool training = phase_.what == wire::PhaseKind::kTrain;
   if (training ? !config_.has_train_data : !config_.has_eval_data) {
@@ -41,6 +42,7 @@ void MemberMachine::on(const PhaseStarted& input, MonoTime now, Effects& out) {
 void MemberMachine::on(const BatchEvaluated& input, MonoTime, Effects& out) {
   auto* const phase = std::get_if<EvalPhase>(&state_);
   ANTDT_CHECK(phase != nullptr, "{} is {}, and a batch was evaluated", config_.self, state_name());
+  standing_model_.look(out);
   if (const auto end = phase->on(input, out)) {
     phase_ended(*end, "its members go into another", out);
   }
@@ -95,6 +97,7 @@ void MemberMachine::on(const Heard& input, MonoTime, Effects& out) {
 
 void MemberMachine::on(const TimePassed&, MonoTime now, Effects& out) {
   final_model_.time_passed(now, out);
+  if (std::holds_alternative<Settled>(state_)) standing_model_.look(out);
 }
 
 // From: any that waits for an order. To: ended.

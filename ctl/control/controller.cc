@@ -76,13 +76,12 @@ Result<wire::Plan> Controller::plan_for(const std::vector<Monitor::MemberInfo>& 
   std::sort(known.begin(), known.end());
   const double median = known.empty() ? 1 : known[known.size() / 2];
   std::replace(weights.begin(), weights.end(), -1.0, median);
-  weights = by_domain(ids, std::move(weights), rests_);
-  ANTDT_TRY(auto plan, make_plan(last_version_.next(), ids, weights, config_.rules));
-  return within_memory(std::move(plan), memory_, config_.rules);
+  return bounded_plan(last_version_.next(), ids, std::move(weights), config_.rules, bounds_);
 }
 
 // Turns a solution's parts into a plan. A user's own solution may say anything, so this checks that
-// it names exactly the members. If records are pinned, its parts count within each domain.
+// it names exactly the members. If records are pinned, its parts count within each domain, and its
+// micro-batches are kept if they already divide a step among the domains as their records do.
 Result<wire::Plan> Controller::plan_from(const AdjustBatch& action) const {
   const PlanVersion version = last_version_.next();
   std::map<WorkerId, Share> wanted;
@@ -105,13 +104,12 @@ Result<wire::Plan> Controller::plan_from(const AdjustBatch& action) const {
     return fail(ErrorKind::kUsage, "the decision names {} workers, the group has {}",
                 action.shares.size(), ids.size());
   }
-  if (given.entries.size() == ids.size() && rests_.empty()) {
-    ANTDT_RETURN_IF_ERROR(check_plan(given, memory_, config_.rules));
+  const bool fits_domains = !longest_domain(given, bounds_.rests);
+  if (given.entries.size() == ids.size() && fits_domains) {
+    ANTDT_RETURN_IF_ERROR(check_plan(given, bounds_.memory, config_.rules));
     return given;
   }
-  weights = by_domain(ids, std::move(weights), rests_);
-  ANTDT_TRY(auto plan, make_plan(version, ids, weights, config_.rules));
-  return within_memory(std::move(plan), memory_, config_.rules);
+  return bounded_plan(version, ids, std::move(weights), config_.rules, bounds_);
 }
 
 void Controller::take(const wire::Plan& plan, Effects& out) {
@@ -165,9 +163,9 @@ void Controller::on(const GroupFormed& event, MonoTime now, Effects& out) {
   auto members = event.members;
   std::sort(members.begin(), members.end(),
             [](const auto& a, const auto& b) { return a.member < b.member; });
-  memory_.clear();
-  for (const auto& info : members) memory_[info.member.worker] = info.device.max_micro_batch;
-  rests_ = event.rests;
+  bounds_.memory.clear();
+  for (const auto& info : members) bounds_.memory[info.member.worker] = info.device.max_micro_batch;
+  bounds_.rests = event.rests;
   auto plan = plan_for(members);
   if (!plan) {
     out.emplace_back(RefuseGroup{plan.error()});
@@ -220,7 +218,7 @@ void Controller::on(const MetricsReported& event, MonoTime now, Effects& /*out*/
     return;
   }
   // The worker itself keeps to it from the first; plans do from the next.
-  std::uint32_t& limit = memory_[member->first];
+  std::uint32_t& limit = bounds_.memory[member->first];
   limit = limit == 0 ? most : std::min(limit, most);
 }
 
@@ -251,14 +249,15 @@ void Controller::on(const TimePassed& event, MonoTime now, Effects& out) {
   view_.threshold = threshold();
   view_.optimizer = config_.optimizer;
   view_.restart_time = restart_time_ ? restart_time_ : event.startup;
-  rests_ = event.rests;
+  bounds_.rests = event.rests;
+  view_.bounds = bounds_;
   if (!settled(now) || keep_domains_together(now, out)) return;
   if (!solution_->looks_at_visits()) ask(now, out);
 }
 
 // Returns whether it sent a plan.
 bool Controller::keep_domains_together(MonoTime now, Effects& out) {
-  const auto longer = longest_domain(plan_, rests_);
+  const auto longer = longest_domain(plan_, bounds_.rests);
   if (!longer) return false;
   AdjustBatch action;
   action.because_of = longer->worker;

@@ -30,8 +30,7 @@
 #include "core/names.h"
 #include "core/result.h"
 #include "core/wire/membership_messages.h"
-#include "ctl/control/domain_parts.h"
-#include "ctl/control/memory_limits.h"
+#include "ctl/control/bounded_plan.h"
 #include "ctl/control/plan.h"
 #include "ctl/control/solution.h"
 #include "ctl/monitor/monitor.h"
@@ -238,8 +237,7 @@ class Controller {
   PlanVersion last_version_;
   std::map<WorkerId, Attempt> members_;
   std::map<WorkerId, wire::PlanEntry> in_force_;
-  MemoryLimits memory_;
-  DomainRests rests_;
+  PlanBounds bounds_;
   // The states of the diagram. Settling becomes settled at `until`.
   struct AwaitingPlan {
     bool of_new_group;

@@ -17,6 +17,7 @@
 #include "core/ids.h"
 #include "core/job_states.h"
 #include "core/wire/training_messages.h"
+#include "ctl/control/bounded_plan.h"
 #include "ctl/control/plan.h"
 
 namespace antdt::ctl {
@@ -152,7 +153,8 @@ struct ClusterView {
   std::vector<ServerView> servers;  // that serve, by id; none without parameter servers
   std::vector<DeviceCurve> curves;
   BatchRules rules;
-  PlanVersion plan;  // in force
+  PlanBounds bounds;  // within which the controller makes a plan
+  PlanVersion plan;   // in force
   Duration transient_window{};
   Duration persistent_window{};
   std::vector<PlaceView> places;

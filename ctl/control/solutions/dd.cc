@@ -18,8 +18,10 @@ namespace {
 constexpr double kProbeSlack = 1.25;
 constexpr std::uint32_t kSmallestProbe = 8;  // the smallest probe is the largest divided by this
 
+// Devices of one class; if records may not leave their domain, those in one domain.
 struct Class {
   std::string name;
+  std::size_t domain = 0;            // index in the view's rests; 0 without any
   std::vector<std::size_t> members;  // indices in the view
   DeviceModel model;
   std::uint32_t least = 1;  // least micro-batch
@@ -32,10 +34,8 @@ std::uint32_t round_up(std::uint32_t value, std::uint32_t multiple_of) {
 
 // The largest micro-batch that can be useful: one that fits the memory, and at most twice an equal
 // part.
-std::uint32_t largest_of_use(const ClusterView& view, const DeviceCurve& curve) {
-  const BatchRules& rules = view.rules;
-  const auto workers = static_cast<std::uint32_t>(view.workers.size());
-  const std::uint32_t equal = std::max(rules.global_batch / workers, 1u);
+std::uint32_t largest_of_use(const BatchRules& rules, std::uint32_t equal,
+                             const DeviceCurve& curve) {
   std::uint32_t limit = curve.max_batch == 0 ? rules.max
                         : rules.max == 0     ? curve.max_batch
                                              : std::min(curve.max_batch, rules.max);
@@ -44,22 +44,76 @@ std::uint32_t largest_of_use(const ClusterView& view, const DeviceCurve& curve) 
   return std::max(limit / rules.multiple_of * rules.multiple_of, rules.multiple_of);
 }
 
-std::vector<Class> classes_of(const ClusterView& view) {
+// Workers that divide a number of samples among themselves: all, or those of one domain, which keep
+// what they compute together. The controller changes that when the records that are left do.
+struct Pool {
+  std::vector<std::size_t> members;  // indices in the view
+  std::uint32_t samples = 0;         // of a step
+};
+
+std::vector<Pool> pools_of(const ClusterView& view) {
+  const DomainRests& rests = view.bounds.rests;
+  std::vector<Pool> pools(std::max<std::size_t>(rests.size(), 1));
+  for (std::size_t i = 0; i < view.workers.size(); ++i) {
+    const WorkerView& w = view.workers[i];
+    std::size_t pool = 0;
+    for (std::size_t d = 0; d < rests.size(); ++d) {
+      if (std::ranges::binary_search(rests[d].workers, w.member.worker)) pool = d;
+    }
+    pools[pool].members.push_back(i);
+    pools[pool].samples += w.share;
+  }
+  if (rests.empty()) pools.front().samples = view.rules.global_batch;
+  return pools;
+}
+
+std::vector<Class> classes_of(const ClusterView& view, const std::vector<Pool>& pools) {
   std::vector<Class> classes;
   for (const DeviceCurve& curve : view.curves) {
-    Class c{curve.device_class, {}, DeviceModel(curve.points, Dd::kEnough), 1, 1};
-    for (std::size_t i = 0; i < view.workers.size(); ++i) {
-      const WorkerView& w = view.workers[i];
-      if (curve_class(w.device_class, w.host) == c.name) c.members.push_back(i);
+    const DeviceModel model(curve.points, Dd::kEnough);
+    for (std::size_t domain = 0; domain < pools.size(); ++domain) {
+      const Pool& pool = pools[domain];
+      Class c{curve.device_class, domain, {}, model, 1, 1};
+      for (const std::size_t i : pool.members) {
+        const WorkerView& w = view.workers[i];
+        if (curve_class(w.device_class, w.host) == c.name) c.members.push_back(i);
+      }
+      if (c.members.empty()) continue;
+      c.least = c.most = view.rules.base;
+      if (view.rules.adjust != Adjust::kAccumulation) {
+        const auto workers = static_cast<std::uint32_t>(pool.members.size());
+        c.least = view.rules.multiple_of;
+        c.most = largest_of_use(view.rules, std::max(pool.samples / workers, 1u), curve);
+      }
+      classes.push_back(std::move(c));
     }
-    c.least = c.most = view.rules.base;
-    if (view.rules.adjust != Adjust::kAccumulation) {
-      c.least = view.rules.multiple_of;
-      c.most = largest_of_use(view, curve);
-    }
-    classes.push_back(std::move(c));
   }
   return classes;
+}
+
+// The shortest step in which each pool computes its samples; empty if one of them cannot.
+std::optional<BatchesFound> search_pools(const ClusterView& view, const std::vector<Pool>& pools,
+                                         const std::vector<Class>& classes,
+                                         const std::vector<BatchClass>& searches) {
+  BatchesFound all;
+  for (std::size_t domain = 0; domain < pools.size(); ++domain) {
+    std::vector<std::size_t> which;
+    std::vector<BatchClass> of_pool;
+    for (std::size_t c = 0; c < classes.size(); ++c) {
+      if (classes[c].domain != domain) continue;
+      which.push_back(c);
+      of_pool.push_back(searches[c]);
+    }
+    if (which.empty()) continue;
+    const auto found = search_batches(of_pool, pools[domain].samples, view.rules.multiple_of);
+    if (!found) return std::nullopt;
+    all.step_s = std::max(all.step_s, found->step_s);
+    for (ClassBatches part : found->parts) {
+      part.cls = which[part.cls];
+      all.parts.push_back(part);
+    }
+  }
+  return all;
 }
 
 // The sizes with which a class is to be measured, the largest first. If parts are not cut into
@@ -156,7 +210,8 @@ struct Probe {
 
 // Gives the probed classes micro-batches near the wished sizes, and the others whatever fits.
 // Empty if these cannot be combined.
-std::optional<BatchesFound> plan_probes(const ClusterView& view, const std::vector<Class>& classes,
+std::optional<BatchesFound> plan_probes(const ClusterView& view, const std::vector<Pool>& pools,
+                                        const std::vector<Class>& classes,
                                         const std::vector<Probe>& probes) {
   const BatchRules& rules = view.rules;
   std::vector<BatchClass> searches;
@@ -168,7 +223,7 @@ std::optional<BatchesFound> plan_probes(const ClusterView& view, const std::vect
     searches[p.cls] =
         searched(c, rules, std::max(least, c.least), std::min(std::max(most, p.size), c.most));
   }
-  return search_batches(searches, rules.global_batch, rules.multiple_of);
+  return search_pools(view, pools, classes, searches);
 }
 
 std::string group_of(const ClusterView& view, const std::vector<Class>& classes) {
@@ -181,7 +236,10 @@ std::string group_of(const ClusterView& view, const std::vector<Class>& classes)
 
 Decision Dd::decide(const ClusterView& view, MonoTime /*now*/) {
   if (view.rules.adjust == Adjust::kNone || view.workers.empty()) return {};
-  const std::vector<Class> classes = classes_of(view);
+  const std::vector<Pool> pools = pools_of(view);
+  // A domain that is done computes nothing; soon all are.
+  if (std::ranges::any_of(pools, [](const Pool& p) { return p.samples == 0; })) return {};
+  const std::vector<Class> classes = classes_of(view, pools);
   if (classes.empty() || !is_measured(view, classes)) return {};
   if (std::string group = group_of(view, classes); group != group_) {
     group_ = std::move(group);
@@ -198,7 +256,7 @@ Decision Dd::decide(const ClusterView& view, MonoTime /*now*/) {
     }
   }
   while (!probes.empty()) {
-    if (const auto found = plan_probes(view, classes, probes)) {
+    if (const auto found = plan_probes(view, pools, classes, probes)) {
       return {{action_of(view, classes, *found)},
               fmt::format("measures how long micro-batches take: {}", parts_text(classes, *found))};
     }
@@ -211,7 +269,7 @@ Decision Dd::decide(const ClusterView& view, MonoTime /*now*/) {
     const std::uint32_t most = std::min(c.most, 2 * c.model.largest());
     searches.push_back(searched(c, view.rules, c.least, most));
   }
-  const auto found = search_batches(searches, view.rules.global_batch, view.rules.multiple_of);
+  const auto found = search_pools(view, pools, classes, searches);
   if (!found) return {};
   const double now_s = step_now_s(view, classes);
   const bool wanted = now_s > (1 + kLeastGain) * found->step_s;

@@ -131,7 +131,8 @@ std::optional<Proposal> propose(const ClusterView& view, const std::vector<TimeM
   for (const WorkerView& w : view.workers) ids.push_back(w.member.worker);
   const auto parts =
       whole_parts(models, equal_time_parts(models, view.rules.global_batch), view.rules);
-  const auto plan = make_plan(view.plan, ids, parts, view.rules);
+  // What moves between domains, or beyond a device's memory, would be moved back.
+  const auto plan = bounded_plan(view.plan, ids, parts, view.rules, view.bounds);
   if (!plan) return std::nullopt;
   Proposal proposal;
   for (std::size_t i = 0; i < models.size(); ++i) {

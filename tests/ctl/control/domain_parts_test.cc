@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "effects_of.h"
 #include "tests/ctl/control/virtual_cluster.h"
 
@@ -138,6 +140,42 @@ TEST_F(DomainPlansTest, EqualPartsStayEqualWhereNothingMayChange) {
   settle(rests(6000, 2000));
   EXPECT_THAT(parts(), ElementsAre(20, 20, 20, 20));
   EXPECT_TRUE(records_.empty());
+}
+
+// Equal devices: a step could only be shorter if samples moved between the domains.
+TEST(PinnedClusterTest, NdChangesNothingThatTheDomainsWouldChangeBack) {
+  testing::VirtualCluster::Options options;
+  options.noise = 0.02;
+  options.rests = rests(6'000'000, 4'000'000);
+  testing::VirtualCluster cluster(options);
+  cluster.run_for(60);
+  for (const auto& action : cluster.actions) ADD_FAILURE() << action.reason;
+}
+
+TEST(PinnedClusterTest, DdMeasuresSizesWithinTheDomainsPartsAndComesToRest) {
+  const testing::VirtualDevice slow{"slow", 256, 0.008, 8, 0.001};
+  const testing::VirtualDevice fast{"fast", 64, 0.002, 8, 0.00025};
+  testing::VirtualCluster::Options options;
+  options.noise = 0.02;
+  options.window_s = 2;
+  options.solution = "dd";
+  options.devices = {slow, fast, slow, fast};
+  options.rests = rests(6'000'000, 2'000'000);
+  testing::VirtualCluster cluster(options);
+  std::set<std::uint32_t> sizes;
+  const auto sees = [&] {
+    return sizes.insert(cluster.in_force().entries.at(0).micro_batch), false;
+  };
+  cluster.step();
+  cluster.run_until(sees, 120);
+  EXPECT_GT(sizes.size(), 2U) << "what it asks to measure is run";
+  EXPECT_EQ(cluster.share(0) + cluster.share(2), 768U);
+  EXPECT_EQ(cluster.out_of_memory, 0);
+  ASSERT_FALSE(cluster.actions.empty());
+  EXPECT_THAT(cluster.actions.front().reason, HasSubstr("measures how long"));
+  const std::size_t actions = cluster.actions.size();
+  cluster.run_for(300);
+  EXPECT_LE(cluster.actions.size(), actions + 2) << "it does not come to rest";
 }
 
 }  // namespace

@@ -213,6 +213,26 @@ TEST(Nd, HardwareOfThreeSpeedsIsBalanced) {
   EXPECT_LE(cluster.actions.size(), 3u);
 }
 
+TEST(Nd, WhatTheMemoryOfADeviceDoesNotHoldIsNotWished) {
+  ClusterView view;
+  view.rules.adjust = Adjust::kSize;
+  view.rules.global_batch = 80;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    WorkerView& worker = view.workers.emplace_back();
+    worker.member = {{'w', i}, Attempt{1}};
+    worker.share = 40;
+    worker.measured = true;
+    worker.speed_transient = i == 0 ? 100 : 300;
+    worker.batch_s = worker.share / worker.speed_transient;
+  }
+  for (const std::uint32_t memory : {40U, 0U}) {
+    view.bounds.memory = {{WorkerId{'w', 1}, memory}};
+    solutions::Nd nd;
+    EXPECT_TRUE(nd.decide(view, {}).actions.empty());
+    EXPECT_EQ(nd.decide(view, {}).actions.size(), memory == 0 ? 1U : 0U);
+  }
+}
+
 TEST(NdLines, ALineOnWhichSamplesCostNothingDoesNotGiveOneWorkerAllTheWork) {
   ClusterView view;
   view.rules.adjust = Adjust::kSize;

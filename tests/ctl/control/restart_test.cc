@@ -137,6 +137,20 @@ TEST(Restart, NobodyIsStartedAgainOverAndOver) {
   EXPECT_EQ(wished, RestartJudge::kMost);
 }
 
+// A step is shorter if samples move between domains, but the plan would not have that.
+TEST(Restart, NdReachesItWhereRecordsMayNotLeaveTheirDomain) {
+  ClusterView view = view_with(125);
+  const std::vector<std::uint32_t> balanced = {307, 307, 364, 46};
+  for (std::size_t i = 0; i < 4; ++i) view.workers[i].share = balanced[i];
+  const auto id = [&](std::size_t i) { return view.workers[i].member.worker; };
+  view.bounds.rests = {{"east", {id(0), id(1)}, 6'000'000}, {"west", {id(2), id(3)}, 4'000'000}};
+  Nd nd;
+  EXPECT_TRUE(wish(nd.decide(view, {})));
+  Nd everywhere;
+  view.bounds.rests.clear();
+  EXPECT_FALSE(wish(everywhere.decide(view, {}))) << "it moves the batch first";
+}
+
 TEST(Restart, NdMovesTheBatchFirst) {
   Nd nd;
   const auto view = view_with(125);

@@ -48,6 +48,7 @@ class VirtualCluster {
     std::vector<VirtualDevice> devices{};  // one for each worker, or none
     std::uint32_t multiple_of = 1;
     double all_wait_s = 0;  // for a network or servers, in every step
+    DomainRests rests{};    // the same all the time
   };
 
   explicit VirtualCluster(Options options)
@@ -66,6 +67,7 @@ class VirtualCluster {
       workers[i].flat_until = device.flat_until;
       workers[i].per_sample_s = device.per_sample_s;
     }
+    formed.rests = options.rests;
     run(effects_of(controller_, formed, now()));
     report_every_ = report_interval(config(options).monitor);
     next_report_ = now() + report_every_;
@@ -178,7 +180,9 @@ class VirtualCluster {
       if (now_ == next_report_) report();
       if (now_ == next_tick_) {
         next_tick_ += controller_.tick_interval();
-        run(effects_of(controller_, control::TimePassed{}, now_));
+        control::TimePassed tick;
+        tick.rests = options_.rests;
+        run(effects_of(controller_, tick, now_));
       }
     }
     now_ = end;

@@ -4,6 +4,7 @@
 #include <array>
 #include <csignal>
 #include <string_view>
+#include <utility>
 
 #include "core/check.h"
 
@@ -82,18 +83,13 @@ void JobKeeper::on(const DaemonExited& input, MonoTime now, Effects& out) {
     return;
   }
   if (!status.error.empty()) {
-    state_ = State::kGaveUp;
-    out.emplace_back(ReportOnJob{"the job daemon cannot be started: " + status.error});
-    return;
+    return give_up("its job daemon cannot be started: " + status.error, out);
   }
   count(status, now);
   if (const std::string why = hopeless(now); !why.empty()) {
-    state_ = State::kGaveUp;
-    out.emplace_back(
-        ReportOnJob{fmt::format("the job ends because its job daemon {}: {}; {}; once that is "
-                                "mended, antdt run --resume goes on from the last checkpoint",
-                                why, how_it_ended(status), last_words(status))});
-    return;
+    return give_up(
+        fmt::format("its job daemon {}: {}; {}", why, how_it_ended(status), last_words(status)),
+        out);
   }
   state_ = State::kRestarting;
   const Duration pause = pause_after(deaths_);
@@ -107,6 +103,14 @@ void JobKeeper::on(const DaemonExited& input, MonoTime now, Effects& out) {
         to_seconds(pause), deaths_, attempt_);
   }
   out.emplace_back(ReportOnJob{std::move(note)});
+}
+
+// from: up or killing, to: gave up.
+void JobKeeper::give_up(std::string why, Effects& out) {
+  state_ = State::kGaveUp;
+  out.emplace_back(ReportOnJob{fmt::format(
+      "the job ends because {}; once that is mended, antdt run --resume goes on", why)});
+  out.emplace_back(GiveUpJob{std::move(why)});
 }
 
 // from: idle or restarting, to: up.

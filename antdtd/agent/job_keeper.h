@@ -9,7 +9,7 @@
 //       killing ──TimePassed, kKillPatience later──> killing (KillShim)   │
 //       up, killing ──DaemonExited, otherwise──> restarting ──TimePassed, after a pause──┘
 //       up, killing ──DaemonExited; it cannot be executed, has crashed again and again, or has not
-//                     come up again for kPatience──> gave up
+//                     come up again for kPatience──> gave up (GiveUpJob)
 //
 // A job daemon that is started again may fail before it can go on (its keys cannot be read, or a
 // predecessor still holds the lock). Whatever the reason, it ends with exit code 5: see
@@ -56,7 +56,12 @@ struct KillShim {};    // the shim should have killed the daemon and does not an
 struct ReportOnJob {   // explains in agent.log why a run is silent
   std::string text;
 };
-using Effect = std::variant<LaunchDaemon, KillDaemon, KillShim, ReportOnJob>;
+// No daemon is started again. `why` begins with "its job daemon", and is kept where the commands of
+// antdt find it, since the processes that end now write more into agent.log.
+struct GiveUpJob {
+  std::string why;
+};
+using Effect = std::variant<LaunchDaemon, KillDaemon, KillShim, ReportOnJob, GiveUpJob>;
 using Effects = std::vector<Effect>;
 
 class JobKeeper {
@@ -98,6 +103,7 @@ class JobKeeper {
   void on(const DaemonSpoke& input, MonoTime now, Effects& out);
   void on(const TimePassed& input, MonoTime now, Effects& out);
   void launch(MonoTime now, Effects& out);
+  void give_up(std::string why, Effects& out);
   void count(const ExitStatus& status, MonoTime now);
   // Why the job daemon is not started again; empty if it is.
   [[nodiscard]] std::string hopeless(MonoTime now) const;

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "core/log/log.h"
+#include "core/os/fs.h"
+#include "core/report/given_up.h"
 #include "core/wire/packet.h"
 
 namespace antdt::antdtd {
@@ -170,6 +172,10 @@ void PrivateJob::run(const keeper::LaunchDaemon& effect) {
       std::chrono::duration_cast<std::chrono::milliseconds>(options_.orphan_timeout).count());
   daemon_pid_ = 0;
   log_info("starting the daemon of job {}: {}", job_, fmt::join(record.command, " "));
+  notes_->run("removing given-up", [path = given_up_file(record.run_dir)] {
+    ::unlink(path.c_str());  // of an earlier time: it is being tried again
+    return DiskThread::Then();
+  });
   parts_.runner.launch({job_, {kJobDaemon, effect.attempt}}, std::move(start));
 }
 
@@ -193,6 +199,15 @@ void PrivateJob::run(const keeper::ReportOnJob& effect) {
       fmt::print(file, "{}", line);
       std::fclose(file);
     }
+    return DiskThread::Then();
+  });
+}
+
+// Without it, on a disk that is full for instance, agent.log has the reason.
+void PrivateJob::run(const keeper::GiveUpJob& effect) {
+  const std::string path = given_up_file(parts_.records[job_].run_dir);
+  notes_->run("writing given-up", [path, text = effect.why + "\n"] {
+    [[maybe_unused]] const Status written = write_file_atomic(path, text, 0600);
     return DiskThread::Then();
   });
 }

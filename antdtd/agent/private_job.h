@@ -72,6 +72,7 @@ class PrivateJob {
   void run(const keeper::KillDaemon& effect);
   void run(const keeper::KillShim& effect);
   void run(const keeper::ReportOnJob& effect);
+  void run(const keeper::GiveUpJob& effect);
   void answer_launchers();
   [[nodiscard]] ProcessKey daemon_key() const { return {job_, {kJobDaemon, keeper_.attempt()}}; }
 
@@ -86,7 +87,8 @@ class PrivateJob {
   bool finished_ = false;
   // for the idle exit, and for a job daemon that does not end
   std::optional<TimerId> patience_timer_;
-  std::unique_ptr<DiskThread> notes_;  // writes agent.log, whose disk may not answer
+  // writes agent.log and RUN/given-up, whose disk may not answer
+  std::unique_ptr<DiskThread> notes_;
 };
 
 }  // namespace antdt::antdtd

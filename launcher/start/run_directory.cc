@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/report/given_up.h"
 #include "launcher/start/paths.h"
 
 namespace antdt::launcher {
@@ -141,6 +142,26 @@ Result<RunControl> read_control(const std::string& run_dir) {
   } catch (const nlohmann::json::exception& e) {
     return fail(ErrorKind::kCorrupt, "{}/control.json cannot be read: {}", run_dir, e.what());
   }
+}
+
+std::string given_up(const std::string& run_dir) {
+  std::string why = read_file(given_up_file(run_dir)).value_or("");
+  while (why.ends_with('\n') || why.ends_with('.')) why.pop_back();
+  return why;
+}
+
+Error broken_off(const std::string& run_dir) {
+  const std::string why = given_up(run_dir);
+  if (why.empty()) {
+    return {ErrorKind::kUnreachable,
+            fmt::format("the run in {0} was broken off: its processes are gone and left no summary "
+                        "({0}/agent.log may say why); go on with antdt run --resume {0}",
+                        run_dir)};
+  }
+  return {ErrorKind::kUnreachable,
+          fmt::format("the run in {0} was broken off: its agent gave it up, because {1}. Once that "
+                      "is mended, go on with antdt run --resume {0}",
+                      run_dir, why)};
 }
 
 }  // namespace antdt::launcher

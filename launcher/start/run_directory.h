@@ -5,6 +5,7 @@
 //   control.json    how to reach the job: RunControl
 //   state.db        the journal, unless --state-dir
 //   logs/ checkpoints/ events.jsonl agent.log summary.json
+//   given-up        why no job daemon was started again (core/report/given_up.h)
 #pragma once
 
 #include <sys/types.h>
@@ -60,5 +61,12 @@ struct RunControl {
 [[nodiscard]] Status write_control(const std::string& run_dir, const RunControl& control);
 // The error (kUsage) says that `run_dir` is not a run directory, or that the run was never started.
 [[nodiscard]] Result<RunControl> read_control(const std::string& run_dir);
+
+// Why the private agent gave the run's job daemon up; it begins with "its job daemon". Empty: it
+// did not, or could not write it.
+[[nodiscard]] std::string given_up(const std::string& run_dir);
+// Says of a run that broke off (it has neither processes nor a summary) what is known of why, and
+// how to go on. kUnreachable.
+[[nodiscard]] Error broken_off(const std::string& run_dir);
 
 }  // namespace antdt::launcher

@@ -283,14 +283,18 @@ Result<Explanation> explain_ended(const ExplainInput& input) {
 
 Explanation explain_broken_off(const ExplainInput& input) {
   Explanation e;
-  e.why.emplace_back(
-      "The run was broken off: its processes are gone and wrote no summary, as when "
-      "the machine loses power or all of them are killed.");
+  e.why.push_back(
+      input.given_up.empty()
+          ? "The run was broken off: its processes are gone and wrote no summary, as when "
+            "the machine loses power or all of them are killed."
+          : sentence("The run was broken off: its agent gave it up, because " + input.given_up));
   if (!input.events.empty()) {
     const EventView& last = input.events.back();
     e.why.push_back(sentence(fmt::format("The last that is known of it, {} after its beginning: {}",
                                          clock_text(last.time_s), last.text)));
   }
+  if (!input.given_up.empty())
+    e.next.emplace_back("Mend that first: the next agent would give it up again.");
   e.next.push_back(
       input.has_checkpoint.value_or(true)
           ? fmt::format("antdt run --resume {} goes on from its last checkpoint.", input.run_dir)

@@ -18,7 +18,8 @@ struct ExplainInput {
   std::vector<EventView> events;
   // Of a run that broke off: whether a complete checkpoint is in its directory. Empty: not known.
   std::optional<bool> has_checkpoint;
-  std::string worker;  // empty: the job as a whole
+  std::string given_up;  // likewise: why its agent gave it up (launcher/start/run_directory.h)
+  std::string worker;    // empty: the job as a whole
 };
 
 struct Explanation {

@@ -117,6 +117,10 @@ class Watcher {
     if (daemon || agent || now - heard_ < kGone) {
       return false;
     }
+    if (!given_up(options_.run_dir).empty()) {
+      result_ = tl::unexpected<Error>(broken_off(options_.run_dir));
+      return true;
+    }
     const std::string words = last_lines(options_.run_dir + "/agent.log", 3);
     result_ = fail(ErrorKind::kUnreachable,
                    "the job's processes are gone and left no summary; see {}/agent.log{} and "

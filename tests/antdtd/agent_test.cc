@@ -458,9 +458,13 @@ TEST_F(AgentTest, AJobDaemonThatCannotBeExecutedIsReportedToTheLauncher) {
   EXPECT_THAT(launcher.await_message<wire::Refused>().reason,
               HasSubstr("cannot execute /no/such/jobd"));
   EXPECT_EQ(wait_for_agent_end(), 0);
+  EXPECT_EQ(read_file(path("run/given-up")).value_or(""),
+            "its job daemon cannot be started: cannot execute /no/such/jobd: No such file or "
+            "directory\n");
 }
 
 TEST_F(AgentTest, AJobDaemonThatDiesAgainAndAgainIsStartedAgainAndTheLogCounts) {
+  ASSERT_TRUE(write_file_atomic(path("run/given-up"), "of an earlier start\n"));
   start_agent();
   Peer launcher(context_, path("s/agent.sock"), {job_, {}});
   // The fourth daemon lives, and ends normally.
@@ -470,6 +474,7 @@ TEST_F(AgentTest, AJobDaemonThatDiesAgainAndAgainIsStartedAgainAndTheLogCounts) 
   EXPECT_EQ(wait_for_agent_end(), 0);
   EXPECT_EQ(read_file(path("tries")).value_or(""), "x\nx\nx\nx\n");
   EXPECT_THAT(read_file(path("run/agent.log")).value_or(""), HasSubstr("died 2 times in a row"));
+  EXPECT_FALSE(std::filesystem::exists(path("run/given-up")));
 }
 
 TEST_F(AgentTest, AJobDaemonOutlivesItsAgentAndIsAdopted) {

@@ -11,7 +11,9 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 const MonoTime kBegan = MonoTime{} + std::chrono::hours(1);
 
@@ -23,6 +25,7 @@ class Keeper {
   struct Wanted {
     bool launch = false, kill = false, kill_shim = false;
     std::string note;
+    std::string given_up;
   };
   explicit Keeper(Duration hung_after = {}) : machine_(hung_after) {}
   Wanted start(MonoTime now) { return step(keeper::StartOrdered{}, now); }
@@ -45,6 +48,7 @@ class Keeper {
       if (std::holds_alternative<keeper::KillDaemon>(effect)) wanted.kill = true;
       if (std::holds_alternative<keeper::KillShim>(effect)) wanted.kill_shim = true;
       if (const auto* said = std::get_if<keeper::ReportOnJob>(&effect)) wanted.note = said->text;
+      if (const auto* gave = std::get_if<keeper::GiveUpJob>(&effect)) wanted.given_up = gave->why;
     }
     return wanted;
   }
@@ -110,6 +114,7 @@ TEST(JobKeeper, ADaemonThatCannotBeginAgainIsTriedAfterGrowingPausesUntilPatienc
   EXPECT_EQ(keeper->state(), JobKeeper::State::kGaveUp);
   EXPECT_THAT(decision.note, HasSubstr("exit code 5"));
   EXPECT_THAT(decision.note, HasSubstr("reading the key job.key")) << "its last words";
+  EXPECT_THAT(decision.given_up, StartsWith("its job daemon could not go on for 10 minutes"));
   EXPECT_EQ(keeper->next_wakeup(), std::nullopt);
 }
 
@@ -150,6 +155,8 @@ TEST(JobKeeper, ADaemonThatCrashesAtTheSameInputAgainAndAgainIsNotStartedForEver
   EXPECT_THAT(decision.note, HasSubstr("crashed 10 times"));
   EXPECT_THAT(decision.note, HasSubstr("signal 6"));
   EXPECT_THAT(decision.note, HasSubstr("check failed: a != b"));
+  EXPECT_THAT(decision.given_up, AllOf(StartsWith("its job daemon crashed 10 times"),
+                                       HasSubstr("check failed: a != b")));
 }
 
 TEST(JobKeeper, CrashesFarApartAndKillsByOthersAreNoRow) {
@@ -181,13 +188,14 @@ TEST(JobKeeper, ADaemonThatCannotBeExecutedIsNotTriedAgain) {
   const auto decision = keeper.exited({-1, 0, "cannot execute /x: No such file", {}}, kBegan);
   EXPECT_EQ(keeper->state(), JobKeeper::State::kGaveUp);
   EXPECT_THAT(decision.note, HasSubstr("cannot execute /x"));
+  EXPECT_EQ(decision.given_up, "its job daemon cannot be started: cannot execute /x: No such file");
 }
 
 TEST(JobKeeper, AfterTheJobIsOverNoDeathStartsItAgain) {
   Keeper keeper;
   EXPECT_TRUE(keeper.start(kBegan).launch);
   keeper.job_is_over();
-  keeper.exited({-1, 9, {}, {}}, kBegan);
+  EXPECT_EQ(keeper.exited({-1, 9, {}, {}}, kBegan).given_up, "");
   EXPECT_EQ(keeper->state(), JobKeeper::State::kOver);
 }
 

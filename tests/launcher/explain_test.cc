@@ -227,6 +227,20 @@ TEST(Explain, ABrokenOffRunSaysWhatIsKnownAndHowToGoOn) {
   EXPECT_THAT(lines, Not(Contains("What was done")));
 }
 
+TEST(Explain, ARunThatItsAgentGaveUpIsToldWithTheReason) {
+  ExplainInput input;
+  input.run_dir = "/r";
+  input.given_up = "its job daemon cannot be started: cannot execute /x: Permission denied";
+  const auto told = explain(input);
+  ASSERT_TRUE(told);
+  EXPECT_THAT(told->why,
+              ElementsAre("The run was broken off: its agent gave it up, because its job "
+                          "daemon cannot be started: cannot execute /x: Permission "
+                          "denied."));
+  EXPECT_THAT(told->next, ElementsAre(HasSubstr("Mend that first"),
+                                      HasSubstr("antdt run --resume /r goes on")));
+}
+
 TEST(Explain, ABrokenOffRunWithoutACheckpointIsNotSaidToGoOnFromOne) {
   ExplainInput input;
   input.run_dir = "/r";

@@ -169,7 +169,7 @@ std::string listing(const std::string& run_dir) {
 
 // Those of job daemons that stood by are jobd.j<host>.log.
 std::vector<std::string> daemon_logs(const std::string& run_dir) {
-  std::vector<std::string> names = {"agent.log", "jobd.log", "hooks.log"};
+  std::vector<std::string> names = {"given-up", "agent.log", "jobd.log", "hooks.log"};
   std::error_code error;
   for (fs::directory_iterator it(run_dir, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();

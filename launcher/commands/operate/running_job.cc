@@ -65,10 +65,7 @@ Result<RunningJob> reach(const std::string& job, const ThroughAgent& through) {
                 run_dir);
   }
   if (state == RunState::kBrokenOff) {
-    return fail(
-        ErrorKind::kUnreachable,
-        "the run in {} was broken off: nothing of it runs; go on with antdt run --resume {}",
-        run_dir, run_dir);
+    return tl::unexpected<Error>(launcher::broken_off(run_dir));
   }
   ANTDT_TRY(launcher::RunControl control, launcher::read_control(run_dir));
   auto context = std::make_unique<transport::Context>();
@@ -130,8 +127,7 @@ class Waiting {
         return fail(ErrorKind::kUnreachable, "the daemon of {} is not connected to {} any more",
                     job.control.job, job.through.agent);
       }
-      return fail(ErrorKind::kUnreachable, "the job's processes are gone; see {}/agent.log",
-                  job.run_dir);
+      return tl::unexpected<Error>(launcher::broken_off(job.run_dir));
     }
     if (!what.empty()) fmt::print(stderr, "waiting for {}\n", what);
     return {};

@@ -81,10 +81,7 @@ Result<int> attach(const AttachOptions& options) {
   if (elsewhere) state = state_elsewhere(run_dir);
   if (state == RunState::kEnded) return print_summary(run_dir, json);
   if (state == RunState::kBrokenOff) {
-    return fail(ErrorKind::kUnreachable,
-                "the run in {} was broken off: its processes are gone and left no summary; go "
-                "on with antdt run --resume {}",
-                run_dir, run_dir);
+    return tl::unexpected<Error>(launcher::broken_off(run_dir));
   }
   ANTDT_TRY(const launcher::RunControl control, launcher::read_control(run_dir));
   launcher::hold_signals();

@@ -15,6 +15,7 @@
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/show/runs.h"
 #include "launcher/commands/show/standing_run.h"
+#include "launcher/start/run_directory.h"
 
 namespace antdt::cli {
 
@@ -37,6 +38,7 @@ struct RunFiles {
   std::string summary;
   std::string events;
   std::optional<bool> has_checkpoint;  // of a run that broke off
+  std::string given_up;                // likewise
 };
 // Empty if nobody knows. Files are not looked into, which would take long: resuming does that.
 std::optional<bool> has_checkpoint(const std::string& run_dir) {
@@ -52,7 +54,10 @@ Result<RunFiles> read_files(const std::string& run_dir) {
   if (files.state == RunState::kEnded) {
     ANTDT_TRY(files.summary, read_file(files.run_dir + "/summary.json"));
   }
-  if (files.state == RunState::kBrokenOff) files.has_checkpoint = has_checkpoint(files.run_dir);
+  if (files.state == RunState::kBrokenOff) {
+    files.has_checkpoint = has_checkpoint(files.run_dir);
+    files.given_up = launcher::given_up(files.run_dir);
+  }
   files.events = read_rotated(files.run_dir + "/events.jsonl");
   return files;
 }
@@ -101,6 +106,7 @@ Status explain(const std::string& job, const std::string& worker, bool json) {
     input.summary_json = (*files)->summary;
     input.events = events_in((*files)->events);
     input.has_checkpoint = (*files)->has_checkpoint;
+    input.given_up = (*files)->given_up;
     if ((*files)->state == RunState::kRunning) {
       ANTDT_TRY(RunningJob running, reach(input.run_dir));
       ANTDT_RETURN_IF_ERROR(ask_daemon(running, input));

@@ -3,13 +3,14 @@
 import collections
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
 import unittest
 
 import shared  # noqa: F401 (finds what follows)
-from harness import ANTDT, EndToEnd, await_true, needs_trainer, processes_of
+from harness import ANTDT, BIN, EndToEnd, await_true, needs_trainer, processes_of
 
 RECORDS = 6000
 
@@ -45,6 +46,17 @@ name = "deaf"
 count = 1
 protocol = "exec"
 command = ["sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.2; done"]
+"""
+
+# Its workers run until they are ended.
+TWO = """
+schema = 1
+[job]
+name = "two"
+[roles.worker]
+count = 2
+protocol = "exec"
+command = ["sleep", "1000"]
 """
 
 # Slow enough that what the test does falls into training.
@@ -337,6 +349,32 @@ class BrokenOff(Commands):
         self.assertIn(f"antdt run --resume {run_dir}", err)
         explained = self.antdt("explain", run_dir)
         self.assertIn(f"There is no complete checkpoint in {run_dir}/checkpoints", explained.stdout)
+
+    def test_every_command_says_why_the_agent_gave_a_job_up(self):
+        programs = self.dir / "bin"  # with a job daemon that can be removed
+        programs.mkdir()
+        for program in BIN.iterdir():
+            if program.name != "antdt":
+                (programs / program.name).symlink_to(program)
+        shutil.copy(BIN / "antdt", programs / "antdt")
+        run_dir = self.dir / "run"
+        process = subprocess.Popen(
+            [str(programs / "antdt"), "run", str(self.write("job.toml", TWO)), "--run-dir", str(run_dir)],
+            env=self.env, cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (process.poll() is None and process.kill(), process.communicate()))
+        for worker in ("w0", "w1"):
+            await_true(lambda: (run_dir / "logs" / f"{worker}.1.out").exists(), 60, f"{worker} runs")
+        (programs / "antdt-jobd").unlink()
+        os.kill(int((run_dir / "jobd.lock").read_text()), signal.SIGKILL)
+        why = f"cannot be started: cannot execute {programs}/antdt-jobd: No such file or directory"
+        _, err = self.end_of(process, 3)
+        self.assertIn(why, err)
+        for command, code in (("status", 3), ("attach", 3), ("explain", 0)):
+            told = self.antdt(command, run_dir)
+            self.assertEqual(told.returncode, code, told.stdout + told.stderr)
+            self.assertIn(why, told.stdout + told.stderr)
+            self.assertIn(f"antdt run --resume {run_dir}", told.stdout + told.stderr)
+        self.assert_nothing_left()
 
 
 @needs_trainer

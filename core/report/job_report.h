@@ -154,9 +154,11 @@ struct Status {
   std::string disk_trouble = {};       // a filesystem of the run that does not answer, or is full
   bool paused = false;                 // because the journal's disk is full
   std::vector<Failure> failures = {};  // only the newest 100
+  std::uint64_t failures_count = 0;    // of all; 0: a release that did not count them, or none
   std::vector<Host> hosts = {};
   std::map<std::string, Budget> budgets = {};  // by class of failure
   std::vector<Action> actions = {};            // only the newest 100
+  std::uint64_t actions_count = 0;             // as failures_count
   std::vector<WorkerStatus> workers = {};
   std::optional<double> train_loss = {};  // over the last seconds
   std::optional<double> eta_seconds = {};
@@ -196,9 +198,11 @@ struct Status {
     v.later("disk_trouble", m.disk_trouble);
     v.later("paused", m.paused);
     v("failures", m.failures);
+    v.later("failures_count", m.failures_count);
     v("hosts", m.hosts);
     v.later("budgets", m.budgets);
     v("actions", m.actions);
+    v.later("actions_count", m.actions_count);
     v("workers", m.workers);
     v.if_any("train_loss", m.train_loss);
     v.if_any("eta_seconds", m.eta_seconds);
@@ -299,8 +303,10 @@ struct Summary {
   std::uint64_t incarnations = 0;
   std::string collective = {};         // as in the status, of the last generation
   std::vector<Failure> failures = {};  // only the newest 2,000
+  std::uint64_t failures_count = 0;    // as in the status
   std::vector<EpochSummary> epochs = {};
   std::vector<Action> actions = {};  // only the newest 10,000
+  std::uint64_t actions_count = 0;
   std::vector<WorkerSummary> workers = {};
   std::vector<std::string> checkpoints = {};
   Exit exit = {};
@@ -338,8 +344,10 @@ struct Summary {
     v("incarnations", m.incarnations);
     v.later("collective", m.collective);
     v("failures", m.failures);
+    v.later("failures_count", m.failures_count);
     v("epochs", m.epochs);
     v("actions", m.actions);
+    v.later("actions_count", m.actions_count);
     v("workers", m.workers);
     v("checkpoints", m.checkpoints);
     v("exit", m.exit);

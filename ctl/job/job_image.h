@@ -121,12 +121,14 @@ struct ImageDeath {
 struct ImagePast {
   std::vector<ImageAction> actions;
   std::vector<FailureRecord> failures;
+  std::uint64_t failures_before = 0;  // how many are not kept any more
   std::vector<ImageEpoch> epochs;
   std::vector<ImageWorker> workers;
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("actions", m.actions);
     v("failures", m.failures);
+    v("failures_before", m.failures_before);
     v("epochs", m.epochs);
     v("workers", m.workers);
   }

@@ -15,7 +15,7 @@ ImageAction image_of(const ActionReport& a) {
 
 void Past::bound() {
   while (actions_.size() > kMostActions) actions_.pop_front();
-  while (failures_.size() > kMostFailures) failures_.pop_front();
+  for (; failures_.size() > kMostFailures; ++failures_before_) failures_.pop_front();
 }
 
 Result<bool> Past::replay(const shard_server::JournalEntry& entry) {
@@ -41,6 +41,7 @@ Result<bool> Past::replay(const shard_server::JournalEntry& entry) {
     ANTDT_TRY(ImagePast past, wire::decode<ImagePast>(entry.bytes));
     for (const ImageAction& action : past.actions) put(action);
     std::ranges::move(past.failures, std::back_inserter(failures_));
+    failures_before_ += past.failures_before;
     std::ranges::move(past.epochs, std::back_inserter(epochs_));
     for (ImageWorker& worker : past.workers) workers_[worker.worker] = std::move(worker);
   } else {
@@ -91,6 +92,11 @@ const ActionReport* Past::action(std::uint64_t number) const {
   return index < actions_.size() ? &actions_[index] : nullptr;
 }
 
+// Actions are numbered from 1.
+std::uint64_t Past::actions_before() const {
+  return actions_.empty() ? next_number_ - 1 : actions_.front().number - 1;
+}
+
 std::vector<std::pair<std::string_view, std::string>> Past::take_records() {
   return std::exchange(records_, {});
 }
@@ -99,6 +105,7 @@ shard_server::JournalEntry Past::section() const {
   ImagePast past;
   for (const ActionReport& action : actions_) past.actions.push_back(image_of(action));
   past.failures.assign(failures_.begin(), failures_.end());
+  past.failures_before = failures_before_;
   past.epochs = epochs_;
   for (const auto& [id, worker] : workers_) past.workers.push_back(worker);
   return {std::string(kPastSection), wire::encode(past)};

@@ -42,6 +42,9 @@ class Past {
   [[nodiscard]] const ActionReport* action(std::uint64_t number) const;
   [[nodiscard]] const std::deque<ActionReport>& actions() const { return actions_; }
   [[nodiscard]] const std::deque<FailureRecord>& failures() const { return failures_; }
+  // How many there were before those that are kept.
+  [[nodiscard]] std::uint64_t actions_before() const;
+  [[nodiscard]] std::uint64_t failures_before() const { return failures_before_; }
   [[nodiscard]] const std::vector<ImageEpoch>& epochs() const { return epochs_; }
   [[nodiscard]] const std::map<WorkerId, ImageWorker>& workers() const { return workers_; }
 
@@ -55,6 +58,7 @@ class Past {
   std::deque<ActionReport> actions_;
   std::uint64_t next_number_ = 1;
   std::deque<FailureRecord> failures_;
+  std::uint64_t failures_before_ = 0;
   std::vector<ImageEpoch> epochs_;
   std::map<WorkerId, ImageWorker> workers_;
   std::vector<std::pair<std::string_view, std::string>> records_;

@@ -256,8 +256,10 @@ report::Status status_of(const JobReport& r) {
                      .disk_trouble = r.disk_trouble,
                      .paused = r.paused,
                      .failures = failures_of(newest(r.failures)),
+                     .failures_count = r.failures_before + r.failures.size(),
                      .hosts = hosts_of(r.hosts),
-                     .actions = actions_of(newest(r.actions))};
+                     .actions = actions_of(newest(r.actions)),
+                     .actions_count = r.actions_before + r.actions.size()};
   for (const BudgetReport& b : r.budgets) out.budgets[b.cls] = {b.limit, b.left};
   for (const WorkerReport& w : r.workers) out.workers.push_back(worker_of(w));
   add_progress(out, r);
@@ -324,7 +326,9 @@ report::Summary summary_of(const JobReport& r) {
                       .incarnations = r.incarnation.value,
                       .collective = r.collective,
                       .failures = failures_of(r.failures),
+                      .failures_count = r.failures_before + r.failures.size(),
                       .actions = actions_of(r.actions),
+                      .actions_count = r.actions_before + r.actions.size(),
                       .checkpoints = r.checkpoints,
                       .exit = {outcome.code, exit_class, outcome.resumable, outcome.first_cause}};
   out.skipped_by_program = skipped_of(r.totals);

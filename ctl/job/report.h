@@ -161,12 +161,14 @@ struct JobReport {
   std::uint32_t servers_count = 0;   // while the job runs; there may be more processes than servers
   std::uint32_t servers_wanted = 0;  // set while the number of servers changes to this
   std::vector<ActionReport> actions;
+  std::uint64_t actions_before = 0;  // how many there were before these
   std::vector<EpochReport> epoch_reports;
   Totals totals;
   Delivery delivery = Delivery::kExactlyOnce;
   std::optional<Outcome> outcome;
   std::vector<std::string> checkpoints;
   std::vector<FailureRecord> failures;
+  std::uint64_t failures_before = 0;  // how many there were before these
   std::vector<HostReport> hosts;
   std::vector<BudgetReport> budgets;
   std::optional<report::TrainingEnded> training_ended = {};

@@ -166,6 +166,7 @@ void add_speed(JobReport& r, const Parts& parts) {
 
 void add_failures(JobReport& r, const Parts& parts) {
   r.failures.assign(parts.past.failures().begin(), parts.past.failures().end());
+  r.failures_before = parts.past.failures_before();
   std::ranges::copy(parts.lifecycle.failures(), std::back_inserter(r.failures));
   std::ranges::stable_sort(r.failures, {}, &FailureRecord::time_s);
   for (std::uint8_t c = 0; c < names_of(FailureClass{}).size(); ++c) {
@@ -273,6 +274,7 @@ JobReport report_of(const Parts& parts) {
   r.decided_before = parts.server_stats.earlier();
   add_traced(r, parts);
   r.actions.assign(parts.past.actions().begin(), parts.past.actions().end());
+  r.actions_before = parts.past.actions_before();
   r.epoch_reports = parts.series.epochs();
   if (ends) {
     r.training_ended = report::TrainingEnded{ends->epochs, ends->reason};

@@ -215,9 +215,12 @@ void add_next(const report::Status& s, const std::string& run_dir, std::vector<s
 
 // ------------------------------------------------------------------ what was done
 
-void tell_failures(const std::vector<report::Failure>& failures, std::vector<std::string>& done) {
+// `count`: of all, of which `failures` are the newest.
+void tell_failures(const std::vector<report::Failure>& failures, std::uint64_t count,
+                   std::vector<std::string>& done) {
   const std::size_t from = failures.size() - std::min(failures.size(), kTold);
-  if (from > 0) done.push_back(fmt::format("{} failures before these.", from));
+  const std::uint64_t before = in_all(failures, count) - (failures.size() - from);
+  if (before > 0) done.push_back(fmt::format("{} failures before these.", grouped(before)));
   for (std::size_t i = from; i < failures.size(); ++i) {
     const report::Failure& f = failures[i];
     std::string text = fmt::format("{} {} on {} failed (class {}): {}", at(f.time_s), f.worker,
@@ -241,11 +244,12 @@ bool is_offered(const std::vector<report::Action>& actions, std::size_t i) {
                       });
 }
 
-// `job`: what `antdt approve` is told; "" if the job has ended.
-void tell_actions(const std::vector<report::Action>& actions, const std::string& job,
-                  std::vector<std::string>& done) {
+// `count`: as above. `job`: what `antdt approve` is told; "" if the job has ended.
+void tell_actions(const std::vector<report::Action>& actions, std::uint64_t count,
+                  const std::string& job, std::vector<std::string>& done) {
   const std::size_t from = actions.size() - std::min(actions.size(), kTold);
-  if (from > 0) done.push_back(fmt::format("{} actions before these.", from));
+  const std::uint64_t before = in_all(actions, count) - (actions.size() - from);
+  if (before > 0) done.push_back(fmt::format("{} actions before these.", grouped(before)));
   for (std::size_t i = from; i < actions.size(); ++i) {
     const report::Action& a = actions[i];
     const bool waits = !job.empty() && is_offered(actions, i);
@@ -269,8 +273,8 @@ Result<Explanation> explain_ended(const ExplainInput& input) {
                                  end_of(s) == JobEnd::kStopped ? "was stopped" : "failed",
                                  s.exit.code, s.exit.first_cause)));
   if (s.hang && !s.hang->over) tell_hang(*s.hang, e.why);
-  tell_failures(s.failures, e.done);
-  tell_actions(s.actions, "", e.done);
+  tell_failures(s.failures, s.failures_count, e.done);
+  tell_actions(s.actions, s.actions_count, "", e.done);
   if (end_of(s) == JobEnd::kDone) return e;
   e.next.push_back(
       s.exit.resumable
@@ -360,7 +364,18 @@ struct OneWorker {
   report::WorkerStatus worker;
   std::vector<report::Failure> failures;
   std::vector<report::Action> actions;
+  std::vector<std::string> unknown;  // sentences: what of its past may be missing here
 };
+
+// Reports count the job's failures and actions, not each worker's.
+template <class T>
+void tell_missing(const char* what, const std::vector<T>& newest, std::uint64_t count,
+                  std::vector<std::string>& unknown) {
+  const std::uint64_t all = in_all(newest, count);
+  if (all == newest.size()) return;
+  unknown.push_back(fmt::format("Of the job's {} {}, only the newest {} are known here.",
+                                grouped(all), what, grouped(newest.size())));
+}
 
 // `s`: the status or the summary to which these workers belong.
 template <class T>
@@ -373,7 +388,9 @@ Result<OneWorker> find_worker(const T& s, const std::vector<report::WorkerStatus
     return fail(ErrorKind::kUsage, "the job has no worker '{}'; it has {}", id,
                 ids.empty() ? "none" : list(ids));
   }
-  OneWorker one{*found, {}, {}};
+  OneWorker one{*found, {}, {}, {}};
+  tell_missing("failures", s.failures, s.failures_count, one.unknown);
+  tell_missing("actions", s.actions, s.actions_count, one.unknown);
   std::ranges::copy_if(s.failures, std::back_inserter(one.failures),
                        [&](const report::Failure& f) { return f.worker == id; });
   std::ranges::copy_if(s.actions, std::back_inserter(one.actions),
@@ -384,8 +401,9 @@ Result<OneWorker> find_worker(const T& s, const std::vector<report::WorkerStatus
 // `job`: as for tell_actions().
 void tell_past(const OneWorker& one, const std::vector<EventView>& events, const std::string& job,
                Explanation& e) {
-  tell_failures(one.failures, e.done);
-  tell_actions(one.actions, job, e.done);
+  e.done = one.unknown;
+  tell_failures(one.failures, one.failures.size(), e.done);
+  tell_actions(one.actions, one.actions.size(), job, e.done);
   const EventView* last = last_event(events, one.worker.id);
   const auto tells_it = [&](const std::string& told) {
     return told.find(last->text) != std::string::npos;
@@ -429,8 +447,8 @@ Result<Explanation> explain(const ExplainInput& input) {
   Explanation e;
   e.why.push_back(why_state(s, input.events));
   add_circumstances(s, input.events, e.why);
-  tell_failures(s.failures, e.done);
-  tell_actions(s.actions, s.job, e.done);
+  tell_failures(s.failures, s.failures_count, e.done);
+  tell_actions(s.actions, s.actions_count, s.job, e.done);
   add_next(s, input.run_dir, e.next);
   return e;
 }

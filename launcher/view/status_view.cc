@@ -309,8 +309,9 @@ void add_failures(const report::Status& s, std::vector<std::string>& lines) {
   constexpr std::size_t kShown = 5;
   if (s.failures.empty()) return;
   const std::size_t from = s.failures.size() - std::min(s.failures.size(), kShown);
-  lines.push_back(from == 0 ? fmt::format("failures: {}", s.failures.size())
-                            : fmt::format("failures: {}, the last {}:", s.failures.size(), kShown));
+  const std::string all = grouped(in_all(s.failures, s.failures_count));
+  lines.push_back(from == 0 ? fmt::format("failures: {}", all)
+                            : fmt::format("failures: {}, the last {}:", all, kShown));
   for (std::size_t i = from; i < s.failures.size(); ++i) {
     lines.push_back(failure_line(s.failures[i]));
   }

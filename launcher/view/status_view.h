@@ -1,7 +1,9 @@
 // A job's status and events as lines of text. Pure.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,13 @@ struct EventView {
   }
 };
 [[nodiscard]] Result<EventView> parse_event(const std::string& json);
+
+// How many failures or actions there were, of which a report has the newest. Reports of older
+// releases do not count them.
+template <class T>
+[[nodiscard]] std::uint64_t in_all(const std::vector<T>& newest, std::uint64_t count) {
+  return std::max<std::uint64_t>(newest.size(), count);
+}
 
 // The hosts whose agents do not answer while a process waits for a host with room.
 [[nodiscard]] std::vector<std::string> awaited_hosts(const report::Status& status);

@@ -21,7 +21,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-constexpr std::size_t kShown = 20;  // how many actions and failures are shown
+constexpr std::size_t kShown = 20;  // how many of the last actions and failures are shown
 
 std::string rounded(double value) {
   return grouped(static_cast<std::uint64_t>(std::max(0.0, value) + 0.5));
@@ -208,29 +208,40 @@ void add_collective(const report::Summary& s, Lines& lines) {
       most->id, grouped(most->embedding_steps->rows), grouped(most->embedding_steps->whole_table)));
 }
 
+// "failures: 2,500, the last 20 (summary.json has the newest 2,000):"; what ended a run comes last.
+template <class T>
+std::string last_of(const char* what, const std::vector<T>& newest, std::uint64_t count) {
+  const std::uint64_t all = in_all(newest, count);
+  if (newest.size() <= kShown && all == newest.size()) {
+    return fmt::format("{}: {}", what, newest.empty() ? "none" : grouped(all));
+  }
+  const std::string kept =
+      all == newest.size() ? "all" : fmt::format("the newest {}", grouped(newest.size()));
+  return fmt::format("{}: {}, the last {} (summary.json has {}):", what, grouped(all),
+                     std::min(newest.size(), kShown), kept);
+}
+
+template <class T>
+std::size_t first_shown(const std::vector<T>& newest) {
+  return newest.size() - std::min(newest.size(), kShown);
+}
+
 void add_actions(const report::Summary& s, Lines& lines) {
-  lines.push_back(
-      fmt::format("actions: {}", s.actions.empty() ? "none" : grouped(s.actions.size())));
-  for (std::size_t i = 0; i < s.actions.size() && i < kShown; ++i) {
+  lines.push_back(last_of("actions", s.actions, s.actions_count));
+  for (std::size_t i = first_shown(s.actions); i < s.actions.size(); ++i) {
     const report::Action& action = s.actions[i];
     const bool done = action.outcome.empty() || outcome_of(action) == ActionOutcome::kApplied;
     lines.push_back(fmt::format("  {:>8}  {}{}{}{}: {}", fmt::format("{:.1f}s", action.time_s),
                                 action.kind, action.target.empty() ? "" : " ", action.target,
                                 done ? "" : fmt::format(" ({})", action.outcome), action.reason));
   }
-  if (s.actions.size() > kShown) {
-    lines.push_back(fmt::format("  and {} more, see summary.json", s.actions.size() - kShown));
-  }
 }
 
 void add_failures(const report::Summary& s, Lines& lines) {
   if (s.failures.empty()) return;
-  lines.push_back(fmt::format("failures: {}", grouped(s.failures.size())));
-  for (std::size_t i = 0; i < s.failures.size() && i < kShown; ++i) {
+  lines.push_back(last_of("failures", s.failures, s.failures_count));
+  for (std::size_t i = first_shown(s.failures); i < s.failures.size(); ++i) {
     lines.push_back(failure_line(s.failures[i]));
-  }
-  if (s.failures.size() > kShown) {
-    lines.push_back(fmt::format("  and {} more, see summary.json", s.failures.size() - kShown));
   }
 }
 

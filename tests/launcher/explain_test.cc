@@ -227,6 +227,17 @@ TEST(Explain, ABrokenOffRunSaysWhatIsKnownAndHowToGoOn) {
   EXPECT_THAT(lines, Not(Contains("What was done")));
 }
 
+TEST(Explain, WhatTheStatusDoesNotListIsCountedAllTheSame) {
+  report::Status s = trains();
+  s.failures.resize(100, s.failures[0]);
+  s.failures_count = 1500;
+  ExplainInput input = running(s);
+  EXPECT_THAT(explain(input)->done, Contains("1,492 failures before these."));
+  input.worker = "w2";
+  EXPECT_THAT(explain(input)->done,
+              Contains("Of the job's 1,500 failures, only the newest 100 are known here."));
+}
+
 TEST(Explain, ARunThatItsAgentGaveUpIsToldWithTheReason) {
   ExplainInput input;
   input.run_dir = "/r";

@@ -202,6 +202,14 @@ TEST(StatusView, ShowsAwaitedProcessesFailuresAndAvoidedHosts) {
   EXPECT_TRUE(is_running(worker("w12", "joined")));
 }
 
+TEST(StatusView, FailuresThatAreNotInTheStatusAreCounted) {
+  report::Status s = troubled();
+  EXPECT_THAT(status_table(s, {}), testing::Contains("failures: 2"));
+  s.failures.resize(100, s.failures[0]);
+  s.failures_count = 1500;
+  EXPECT_THAT(status_table(s, {}), testing::Contains("failures: 1,500, the last 5:"));
+}
+
 TEST(StatusView, ProgressNamesTheHostsThatAreAwaited) {
   report::Status s;
   s.state = "forming";

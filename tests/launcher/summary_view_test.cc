@@ -92,6 +92,22 @@ TEST(SummaryView, AnActionThatWasNotDoneSaysSo) {
   EXPECT_THAT(summary_lines(s), Contains("      4.0s  inject (asked): a drill"));
 }
 
+TEST(SummaryView, OfManyFailuresAndActionsTheLastAreShownAndAllAreCounted) {
+  report::Summary s = done();
+  s.actions.clear();
+  for (int i = 1; i <= 150; ++i) {
+    s.failures.push_back({.time_s = 1.0 * i, .worker = "w1", .host = "a", .cls = "signal"});
+    s.actions.push_back({.time_s = 1.0 * i, .kind = "evict", .target = "w1"});
+  }
+  s.actions_count = 20'000;
+  const auto lines = summary_lines(s);
+  EXPECT_THAT(lines, Contains("failures: 150, the last 20 (summary.json has all):"));
+  EXPECT_THAT(lines, Contains("actions: 20,000, the last 20 (summary.json has the newest 150):"));
+  EXPECT_THAT(lines, Contains(HasSubstr(" 150.0s  w1 on a, signal")));
+  EXPECT_THAT(lines, Contains(HasSubstr(" 131.0s  evict w1")));
+  EXPECT_THAT(lines, testing::Not(Contains(HasSubstr(" 130.0s"))));
+}
+
 TEST(SummaryView, WhatIsNotKnownOfAScriptIsLeftOut) {
   report::Summary s;
   s.job = "train-1";

@@ -39,6 +39,27 @@ TEST(Past, RecordsAndSectionTellTheSame) {
   EXPECT_EQ(of_section.add(ActionReport{0, 5, "kill", "w2", "slow", "applied"}), 2U);
 }
 
+TEST(Past, WhatIsNotKeptIsStillCounted) {
+  Past past;
+  for (std::size_t i = 0; i < Past::kMostFailures + 5; ++i) {
+    past.add(FailureRecord{4, {'w', 1}, Attempt{2}, "h", 0, "it was killed", 1, 2.5});
+  }
+  for (std::size_t i = 0; i < Past::kMostActions + 3; ++i) {
+    past.add(ActionReport{0, 3, "kill", "w1", "slow", "applied"});
+  }
+  Past of_records;
+  for (const auto& [kind, bytes] : past.take_records()) {
+    ASSERT_TRUE(of_records.replay({std::string(kind), bytes}).value());
+  }
+  Past of_section;
+  ASSERT_TRUE(of_section.replay(of_records.section()).value());
+  of_section.add(FailureRecord{5, {'w', 1}, Attempt{3}, "h", 0, "it was killed", 2, 2.5});
+  EXPECT_EQ(past.failures_before(), 5U);
+  EXPECT_EQ(of_records.failures_before(), 5U);
+  EXPECT_EQ(of_section.failures_before(), 6U);
+  EXPECT_EQ(of_section.actions_before(), 3U);
+}
+
 TEST(Past, AnEpochThatIsTrainedOnceMoreReplacesThoseFromItOn) {
   Past past;
   for (int i = 0; i < 4; ++i) past.add(ImageEpoch{0, 1.0 * i, 0, 0, false, 0, {}, {}, {}});

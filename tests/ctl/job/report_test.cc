@@ -63,6 +63,24 @@ TEST(SummaryTest, WhatTheProgramSkippedIsThereByReason) {
   }
 }
 
+TEST(SummaryTest, FailuresAndActionsAreCountedAlsoWhereTheyAreNotListed) {
+  JobReport r = example();
+  for (int i = 0; i < 150; ++i) {
+    r.failures.push_back({1.0 * i, WorkerId{'w', 1}, Attempt{1}, "a", 0, "it was killed", 1, {}});
+    r.actions.push_back({2U + i, 1.0 * i, "adjust-batch", "w1", "it is slow", "applied"});
+  }
+  r.failures_before = 2000;
+  const json summary = json::parse(summary_json(r));
+  EXPECT_EQ(summary["failures"].size(), 150U);
+  EXPECT_EQ(summary["failures_count"], 2150);
+  EXPECT_EQ(summary["actions_count"], 151);
+  const json status = json::parse(status_json(r));
+  EXPECT_EQ(status["failures"].size(), 100U);
+  EXPECT_EQ(status["failures_count"], 2150);
+  EXPECT_EQ(status["actions"].back()["number"], 151);
+  EXPECT_EQ(status["actions_count"], 151);
+}
+
 // The last lines of a worker's error output are bytes, and may begin inside a character.
 TEST(SummaryTest, InvalidUtf8InACauseIsReplaced) {
   JobReport r = example();

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -26,6 +27,16 @@ std::string existing_above(std::string path) {
     path = std::filesystem::path(path).parent_path().string();
   }
   return path;
+}
+
+std::string own_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+std::string own_boot() {
+  const std::string id = read_file("/proc/sys/kernel/random/boot_id").value_or("");
+  return id.substr(0, id.find('\n'));
 }
 
 Status check_unused(const std::string& path) {
@@ -125,7 +136,9 @@ Status write_control(const std::string& run_dir, const RunControl& control) {
                      {"agent_socket", control.agent_socket},
                      {"state_dir", control.state_dir},
                      {"agent_pid", control.agent_pid},
-                     {"agent_start_time", control.agent_start_time}};
+                     {"agent_start_time", control.agent_start_time},
+                     {"host", own_name()},
+                     {"boot", own_boot()}};
   return write_file_atomic(run_dir + "/control.json", json.dump(2) + "\n", 0600);
 }
 
@@ -137,11 +150,18 @@ Result<RunControl> read_control(const std::string& run_dir) {
   }
   const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
   try {
-    return RunControl{json.at("job"),       json.at("jobd_socket"), json.at("agent_socket"),
-                      json.at("state_dir"), json.at("agent_pid"),   json.at("agent_start_time")};
+    return RunControl{json.at("job"),         json.at("jobd_socket"), json.at("agent_socket"),
+                      json.at("state_dir"),   json.at("agent_pid"),   json.at("agent_start_time"),
+                      json.value("host", ""), json.value("boot", "")};
   } catch (const nlohmann::json::exception& e) {
     return fail(ErrorKind::kCorrupt, "{}/control.json cannot be read: {}", run_dir, e.what());
   }
+}
+
+std::string started_elsewhere(const std::string& run_dir) {
+  const auto control = read_control(run_dir);
+  if (!control || control->host == own_name() || control->boot == own_boot()) return "";
+  return control->host;
 }
 
 std::string given_up(const std::string& run_dir) {

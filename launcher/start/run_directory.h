@@ -57,10 +57,20 @@ struct RunControl {
   pid_t agent_pid = 0;
   // distinguishes the agent from a later process with the same pid
   std::uint64_t agent_start_time = 0;
+  // The machine on which they run, which write_control() knows: its name, and the id that its
+  // system got when it began. Empty: an older release wrote the file.
+  std::string host = {};
+  std::string boot = {};
 };
 [[nodiscard]] Status write_control(const std::string& run_dir, const RunControl& control);
 // The error (kUsage) says that `run_dir` is not a run directory, or that the run was never started.
 [[nodiscard]] Result<RunControl> read_control(const std::string& run_dir);
+
+// The name of the other machine on which the run's processes were started, so that nothing here
+// tells whether they run; "": they were started here, or it is not known. Containers of one machine
+// see one another's locks, and a machine that was started again has none of its processes: so
+// another machine is one of another name and of another boot id.
+[[nodiscard]] std::string started_elsewhere(const std::string& run_dir);
 
 // Why the private agent gave the run's job daemon up; it begins with "its job daemon". Empty: it
 // did not, or could not write it.

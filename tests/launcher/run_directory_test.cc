@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/launcher/job_text.h"
 
 namespace antdt::launcher {
@@ -106,6 +108,29 @@ TEST_F(RunDirectoryTest, TellsHowToReachTheJob) {
   EXPECT_EQ(control->jobd_socket, "/s/jobd.sock");
   EXPECT_EQ(control->agent_pid, 7);
   EXPECT_EQ(control->agent_start_time, 99U);
+}
+
+TEST_F(RunDirectoryTest, TellsOnWhichOtherMachineARunWasStarted) {
+  ASSERT_TRUE(make_directories(options_.run_dir));
+  EXPECT_EQ(started_elsewhere(options_.run_dir), "") << "it was not started at all";
+  const std::string path = options_.run_dir + "/control.json";
+  ASSERT_TRUE(write_control(options_.run_dir, {"ctr-01", "/s/jobd.sock", "/s/agent.sock", "/d"}));
+  EXPECT_EQ(started_elsewhere(options_.run_dir), "");
+  const RunControl here = read_control(options_.run_dir).value();
+  nlohmann::json json = nlohmann::json::parse(read_file(path).value());
+  const auto host_of = [&](const std::string& host, const std::string& boot) {
+    json["host"] = host;
+    json["boot"] = boot;
+    EXPECT_TRUE(write_file_atomic(path, json.dump()));
+    return started_elsewhere(options_.run_dir);
+  };
+  EXPECT_EQ(host_of("login2", "another"), "login2");
+  EXPECT_EQ(host_of("login2", here.boot), "") << "a container of this machine";
+  EXPECT_EQ(host_of(here.host, "another"), "") << "this machine was started again";
+  json.erase("host");
+  json.erase("boot");
+  ASSERT_TRUE(write_file_atomic(path, json.dump()));
+  EXPECT_EQ(started_elsewhere(options_.run_dir), "") << "by an older release";
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 #include "launcher/commands/operate/elsewhere.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "core/os/fs.h"
 #include "jobd/disk/run_journal.h"
+#include "launcher/start/run_directory.h"
 #include "launcher/view/summary_view.h"
 
 namespace antdt::cli {
@@ -60,6 +62,24 @@ Result<RunningJob> reach_elsewhere(const std::string& run_dir) {
               "the job of {} goes on elsewhere, and no agent of its hosts leads to its job daemon "
               "now:{}",
               run_dir, answers);
+}
+
+std::string unseen_host(const std::string& run_dir) {
+  const std::string host = launcher::started_elsewhere(run_dir);
+  if (host.empty() || ::access((run_dir + "/summary.json").c_str(), F_OK) == 0) return "";
+  const auto journal = jobd::RunJournal::of_run(run_dir);
+  return journal && journal->is_in_etcd() ? "" : host;
+}
+
+Status check_seen(const std::string& run_dir) {
+  const std::string host = unseen_host(run_dir);
+  if (host.empty()) return {};
+  return fail(
+      ErrorKind::kUnreachable,
+      "the run in {} was started on {}, and its job daemon can be reached from there only: "
+      "give the command on {}, or ask an agent of the job's hosts by its id (antdt status {} "
+      "--agent HOST:PORT). If {} is lost: antdt run --resume {} --lost-host {}",
+      run_dir, host, host, job_id(run_dir), host, run_dir, host);
 }
 
 }  // namespace antdt::cli

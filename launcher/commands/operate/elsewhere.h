@@ -26,4 +26,11 @@ namespace antdt::cli {
 // none; the message says what each of them answers.
 [[nodiscard]] Result<RunningJob> reach_elsewhere(const std::string& run_dir);
 
+// The host on which a run was started that has not ended, if it is another machine that shares the
+// run directory, and no etcd knows whether the job goes on there; otherwise "".
+[[nodiscard]] std::string unseen_host(const std::string& run_dir);
+
+// kUnreachable, with where to ask, if there is such a host.
+[[nodiscard]] Status check_seen(const std::string& run_dir);
+
 }  // namespace antdt::cli

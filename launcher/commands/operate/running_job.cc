@@ -58,6 +58,11 @@ Result<RunningJob> reach(const std::string& job, const ThroughAgent& through) {
   const auto looked = within(kDiskPatience, [run_dir] { return state_of(run_dir); });
   if (!looked) return reach_without_files(run_dir);
   const RunState here = *looked;
+  ANTDT_RETURN_IF_ERROR(check_seen(run_dir));
+  // Locks may be shared with the machine on which its daemon runs.
+  const bool lock_of_another =
+      here == RunState::kRunning && !launcher::started_elsewhere(run_dir).empty();
+  if (lock_of_another) return reach_elsewhere(run_dir);
   const RunState state = here == RunState::kBrokenOff ? state_elsewhere(run_dir) : here;
   if (state == RunState::kRunning && here != state) return reach_elsewhere(run_dir);
   if (state == RunState::kEnded) {

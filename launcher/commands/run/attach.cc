@@ -77,8 +77,11 @@ Result<int> attach(const AttachOptions& options) {
   const bool json = options.json;
   ANTDT_TRY(const std::string run_dir, find_job(options.run));
   RunState state = state_of(run_dir);
-  const bool elsewhere = state == RunState::kBrokenOff;
-  if (elsewhere) state = state_elsewhere(run_dir);
+  ANTDT_RETURN_IF_ERROR(check_seen(run_dir));
+  // Locks may be shared with the machine on which its daemon runs.
+  const bool elsewhere =
+      state == RunState::kBrokenOff || !launcher::started_elsewhere(run_dir).empty();
+  if (state == RunState::kBrokenOff) state = state_elsewhere(run_dir);
   if (state == RunState::kEnded) return print_summary(run_dir, json);
   if (state == RunState::kBrokenOff) {
     return tl::unexpected<Error>(launcher::broken_off(run_dir));

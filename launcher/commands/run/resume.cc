@@ -32,7 +32,28 @@ namespace {
 
 bool is_there(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
-Status check_ended(const std::string& run_dir) {
+// A second job daemon would train beside the first one.
+Status check_host_is_lost(const ResumeOptions& options, const std::string& run_dir) {
+  const std::string host = unseen_host(run_dir);
+  if (host.empty()) return {};
+  if (FileLock::owner(run_dir + "/jobd.lock")) {
+    return fail(
+        ErrorKind::kUnreachable,
+        "the run in {} still runs on {}, whose job daemon holds {}/jobd.lock: watch it there "
+        "with antdt attach {}",
+        run_dir, host, run_dir, run_dir);
+  }
+  if (options.lent || options.lost_host == host) return {};
+  return fail(
+      ErrorKind::kUnreachable,
+      "the run in {} was started on {} and has not ended; whether it goes on there cannot be "
+      "seen from here. Resume it on {}; or if {} is lost, or nothing of the run is left on "
+      "it, say so: antdt run --resume {} --lost-host {}",
+      run_dir, host, host, host, run_dir, host);
+}
+
+Status check_ended(const ResumeOptions& options, const std::string& run_dir) {
+  ANTDT_RETURN_IF_ERROR(check_host_is_lost(options, run_dir));
   if (state_of(run_dir) == RunState::kBrokenOff) {
     ANTDT_RETURN_IF_ERROR(check_not_elsewhere(run_dir));
   }
@@ -51,12 +72,13 @@ Status check_ended(const std::string& run_dir) {
 }
 
 // Finds a damaged journal before anything starts.
-Result<shard_server::JournalContent> read_journal(const std::string& run_dir,
+Result<shard_server::JournalContent> read_journal(const ResumeOptions& options,
+                                                  const std::string& run_dir,
                                                   const jobd::RunJournal& journal) {
   const std::string way_out = fmt::format(
-      "antdt run --resume {} --from-checkpoint goes on with what the newest complete checkpoint "
+      "antdt run --resume {}{} --from-checkpoint goes on with what the newest complete checkpoint "
       "knows, and trains again what came after it",
-      run_dir);
+      run_dir, options.lost_host.empty() ? "" : " --lost-host " + options.lost_host);
   if (!journal.may_exist()) {
     return fail(ErrorKind::kUsage, "the run in {} has no journal: {} is not there. {}", run_dir,
                 journal.name(), way_out);
@@ -292,7 +314,7 @@ Result<int> resume(const ResumeOptions& options) {
   ANTDT_TRY(const launcher::Programs programs, launcher::find_programs());
   ANTDT_TRY(const std::string sockets, runtime_directory());
   ANTDT_TRY(const std::string run_dir, find_job(options.run));
-  ANTDT_RETURN_IF_ERROR(check_ended(run_dir));
+  ANTDT_RETURN_IF_ERROR(check_ended(options, run_dir));
   ANTDT_TRY(const FileLock lock, launcher::hold_run_directory(run_dir));
   ANTDT_TRY(const launcher::RunControl before, launcher::read_control(run_dir));
   ANTDT_TRY(const launcher::ChangedConfig changed, settings(run_dir, options));
@@ -304,7 +326,7 @@ Result<int> resume(const ResumeOptions& options) {
   if (options.from_checkpoint) {
     ANTDT_RETURN_IF_ERROR(check_keeps_checkpoints(config));
   } else {
-    ANTDT_TRY(const shard_server::JournalContent content, read_journal(run_dir, journal));
+    ANTDT_TRY(const shard_server::JournalContent content, read_journal(options, run_dir, journal));
     const auto image = ctl::newest_image(content);
     if (image && *image) evicted = ctl::evicted_hosts(**image);
   }

@@ -18,6 +18,7 @@ struct ResumeOptions {
   bool json = false;
   bool detach = false;
   std::optional<launcher::LentHosts> lent = {};
+  std::string lost_host = {};  // the machine on which it was started, if that is lost
 };
 
 // Checks that the run can go on: it does not run, is not done, its journal is sound, and its data
@@ -29,6 +30,9 @@ struct ResumeOptions {
 // is under way keeps its number.
 // `from_checkpoint`: goes on without the journal, which is kept under another name; records that
 // the newest complete checkpoint does not contain are trained again.
+// `lost_host`: a run that another machine started and has not ended may go on there, unseen, and is
+// resumed only if that machine is named here, or hosts are lent: whoever lends hosts ends what ran
+// on those of the time before.
 [[nodiscard]] Result<int> resume(const ResumeOptions& options);
 
 }  // namespace antdt::cli

@@ -29,6 +29,7 @@ struct RunOptions {
   std::string job;
   std::string resume;  // a run to resume; then no job file is given
   bool from_checkpoint = false;
+  std::string lost_host;  // see resume.h
   bool grow = false;
   std::vector<std::string> set;
   std::string launcher;  // "slurm", or empty: hosts and agents as [cluster] says
@@ -121,7 +122,7 @@ Result<int> run(RunOptions options) {
 Result<int> run_or_resume(const RunOptions& options) {
   if (options.resume.empty()) return run(options);
   return resume({options.resume, options.from_checkpoint, options.grow, options.set,
-                 options.how.json, options.how.detach, options.how.lent});
+                 options.how.json, options.how.detach, options.how.lent, options.lost_host});
 }
 
 // Agents on the nodes of this allocation, for as long as the job runs.
@@ -187,6 +188,12 @@ void add_run(CLI::App& app, int& exit_code) {
       ->add_flag("--from-checkpoint", options->from_checkpoint,
                  "with --resume: put the journal aside, go on with what the newest "
                  "complete checkpoint knows")
+      ->needs(goes_on);
+  command
+      ->add_option("--lost-host", options->lost_host,
+                   "with --resume: HOST, the other machine on which the run was started, is lost, "
+                   "or has nothing of the run left")
+      ->type_name("HOST")
       ->needs(goes_on);
   command
       ->add_flag("--grow", options->grow,

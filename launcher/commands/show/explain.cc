@@ -112,6 +112,7 @@ Status explain(const std::string& job, const std::string& worker, bool json) {
       ANTDT_RETURN_IF_ERROR(ask_daemon(running, input));
     }
     if ((*files)->state == RunState::kBrokenOff) {
+      ANTDT_RETURN_IF_ERROR(check_seen(input.run_dir));
       ANTDT_RETURN_IF_ERROR(ask_elsewhere(input));
     }
   }

@@ -73,6 +73,10 @@ Row row_of(const KnownRun& run) {
     fill_standing(row);
     return row;
   }
+  if (const std::string host = unseen_host(run.run_dir); !host.empty()) {
+    row.state = "ask on " + host;
+    return row;
+  }
   row.run.state = present_state(run.run_dir);
   if (row.run.state == RunState::kRunning) {
     fill_running(row);

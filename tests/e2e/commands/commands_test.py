@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import unittest
@@ -349,6 +350,36 @@ class BrokenOff(Commands):
         self.assertIn(f"antdt run --resume {run_dir}", err)
         explained = self.antdt("explain", run_dir)
         self.assertIn(f"There is no complete checkpoint in {run_dir}/checkpoints", explained.stdout)
+
+    def test_a_run_that_another_machine_started_is_neither_taken_for_broken_off_nor_started_twice(self):
+        process, run_dir = self.start_job(self.write("job.toml", TWO))
+        await_true(lambda: (run_dir / "logs" / "w1.1.out").exists(), 60, "the workers run")
+        path = run_dir / "control.json"
+        control = json.loads(path.read_text())
+        self.assertEqual(control["host"], socket.gethostname())
+        path.write_text(json.dumps(dict(control, host="login2", boot="of another machine")))
+        for command in ("status", "attach", "explain", "stop"):
+            told = self.antdt(command, run_dir)
+            self.assertEqual(told.returncode, 3, told.stdout + told.stderr)
+            self.assertIn(f"the run in {run_dir} was started on login2", told.stderr)
+            self.assertIn(f"antdt status {control['job']} --agent", told.stderr)
+        self.assertIn("ask on login2", self.antdt("jobs").stdout)
+        lost = ["--lost-host", "login2"]
+        running = self.antdt("run", "--resume", run_dir, *lost)
+        self.assertEqual(running.returncode, 3, running.stdout + running.stderr)
+        self.assertIn("still runs on login2", running.stderr)
+        self.kill_all()
+        process.communicate(timeout=60)
+        for said in ([], ["--lost-host", "login3"]):
+            refused = self.antdt("run", "--resume", run_dir, *said)
+            self.assertEqual(refused.returncode, 3, refused.stdout + refused.stderr)
+            self.assertIn(f"antdt run --resume {run_dir} --lost-host login2", refused.stderr)
+        resumed = self.antdt("run", "--resume", run_dir, *lost, "--detach")
+        self.assertEqual(resumed.returncode, 0, resumed.stdout + resumed.stderr)
+        self.assertEqual(self.antdt("status", run_dir).returncode, 0)
+        stopped = self.antdt("stop", run_dir)
+        self.assertEqual(stopped.returncode, 0, stopped.stdout + stopped.stderr)
+        self.assert_nothing_left()
 
     def test_every_command_says_why_the_agent_gave_a_job_up(self):
         programs = self.dir / "bin"  # with a job daemon that can be removed

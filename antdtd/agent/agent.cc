@@ -9,7 +9,6 @@
 
 #include "core/log/log.h"
 #include "core/os/process.h"
-#include "core/os/runtime_dir.h"
 #include "core/overloaded.h"
 #include "core/wire/dispatch.h"
 #include "core/wire/heartbeat.h"
@@ -20,8 +19,6 @@ namespace {
 
 constexpr Duration kFlushPause = std::chrono::milliseconds(2);
 constexpr std::uint32_t kDefaultReportMs = 1000;
-// What removes old files does not count in less than days.
-constexpr Duration kTouchEvery = std::chrono::hours(24);
 
 wire::Envelope envelope_of(const ProcessKey& key, std::uint64_t seq = 0) {
   wire::Envelope envelope;
@@ -42,7 +39,8 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
       users_(std::move(parts.users)),
       supervision_(options_.capacity),
       accelerators_(accelerators),
-      claims_(options_.device_claims) {
+      claims_(options_.device_claims),
+      kept_directories_(options_.kept_directories) {
   runner_ = std::make_unique<ProcessRunner>(
       loop_, store_, std::move(parts.runner),
       ProcessRunner::Handlers{
@@ -432,14 +430,8 @@ void Agent::on_timer() {
 void Agent::heartbeat() {
   daemons_->heartbeat_all();
   see_devices();
-  touch_directories();
+  kept_directories_.tend(loop_.now());
   heartbeat_timer_ = loop_.call_after(wire::kHeartbeatInterval, [this] { heartbeat(); });
-}
-
-void Agent::touch_directories() {
-  if (loop_.now() < next_touch_) return;
-  next_touch_ = loop_.now() + kTouchEvery;
-  for (const std::string& directory : options_.kept_directories) keep_from_cleaners(directory);
 }
 
 // Nothing announces that a slow peer has room again.

@@ -27,6 +27,7 @@
 #include "antdtd/users/admin_desk.h"
 #include "antdtd/users/users.h"
 #include "core/loop.h"
+#include "core/os/runtime_dir.h"
 #include "core/wire/admin_messages.h"
 
 namespace antdt::antdtd {
@@ -126,7 +127,6 @@ class Agent {
   void arm_timer();
   void on_timer();
   void heartbeat();
-  void touch_directories();
   void flush_soon();
   [[nodiscard]] auto attached() const {
     return [this](const std::string& job) { return daemons_->links().attached(job); };
@@ -142,6 +142,7 @@ class Agent {
   ProcessCounts counts_;
   const Accelerators& accelerators_;
   DeviceClaims claims_;
+  KeptDirectories kept_directories_;
   ProcessProbes probes_;
   Throttles throttles_;
   std::map<ProcessKey, std::uint64_t> throttled_;  // start times in clock ticks
@@ -167,7 +168,6 @@ class Agent {
 
   std::optional<TimerId> timer_;
   TimerId heartbeat_timer_;
-  MonoTime next_touch_{};
   std::optional<TimerId> flush_timer_;
   std::optional<TimerId> look_timer_;
 };

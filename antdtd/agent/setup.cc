@@ -237,8 +237,7 @@ AgentOptions options_of(const AgentFlags& flags) {
   options.log_file = flags.log_file;
   options.version = flags.version;
   options.device_claims = flags.device_claims;
-  // Root's are not in /tmp, and some of them are users'.
-  if (!serves_many_users(flags)) options.kept_directories = {flags.socket_dir, flags.state_dir};
+  options.kept_directories = {flags.socket_dir, flags.state_dir};
   if (const char* visible = std::getenv(kVisibleDevices)) options.visible_devices = visible;
   if (const char* order = std::getenv(kDeviceOrder)) options.device_order = order;
   return options;

@@ -11,6 +11,12 @@
 #include "core/permutation.h"
 
 namespace antdt {
+namespace {
+
+// What removes old files does not count in less than days.
+constexpr Duration kTouchEvery = std::chrono::hours(24);
+
+}  // namespace
 
 Status ensure_private_directory(const std::string& path, const char* else_set) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
@@ -51,11 +57,24 @@ void keep_from_cleaners(const std::string& directory) {
   const auto touch = [](const char* path) {
     utimensat(AT_FDCWD, path, nullptr, AT_SYMLINK_NOFOLLOW);
   };
+  const auto is_ours = [](const char* path) {
+    struct stat info {};
+    return lstat(path, &info) == 0 && info.st_uid == geteuid();
+  };
   touch(directory.c_str());
   std::error_code error;
   std::filesystem::recursive_directory_iterator it(
       directory, std::filesystem::directory_options::skip_permission_denied, error);
-  for (; !error && it != std::filesystem::end(it); it.increment(error)) touch(it->path().c_str());
+  for (; !error && it != std::filesystem::end(it); it.increment(error)) {
+    touch(it->path().c_str());
+    if (!is_ours(it->path().c_str())) it.disable_recursion_pending();
+  }
+}
+
+void KeptDirectories::tend(MonoTime now) {
+  if (now < next_) return;
+  next_ = now + kTouchEvery;
+  for (const std::string& directory : directories_) keep_from_cleaners(directory);
 }
 
 // Paths of sockets must be short, but job ids may be long.

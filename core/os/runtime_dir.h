@@ -6,7 +6,10 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "core/clock.h"
 #include "core/ids.h"
 #include "core/result.h"
 
@@ -22,8 +25,22 @@ namespace antdt {
 
 // Sets the times of the directory and of all that is in it to now. In /tmp, systemd-tmpfiles and
 // its like remove what nobody has touched for some days, and do not know that the files of a
-// process that runs for a month are read when it fails. Follows no link.
+// process that runs for a month are read when it fails. Follows no link, and does not enter
+// directories of other users, who could put links there meanwhile.
 void keep_from_cleaners(const std::string& directory);
+
+// Keeps directories of this process from cleaners for as long as tend() is called.
+class KeptDirectories {
+ public:
+  explicit KeptDirectories(std::vector<std::string> directories = {})
+      : directories_(std::move(directories)) {}
+  // Touches all of them in the first call and then once a day.
+  void tend(MonoTime now);
+
+ private:
+  std::vector<std::string> directories_;
+  MonoTime next_{};
+};
 
 // Path of a socket that a process of a job binds itself: beside the socket of its agent, which
 // removes it when the process has ended in whatever way.

@@ -23,6 +23,7 @@ namespace antdt::jobd {
 namespace {
 
 constexpr Duration kLookEvery = std::chrono::milliseconds(500);
+constexpr Duration kTendEvery = std::chrono::hours(1);
 
 // The files of a run that a job daemon reads when it begins.
 constexpr const char* kRunFiles[] = {"job.json", "data.json"};
@@ -57,27 +58,45 @@ Result<bool> has_ended(store::Etcd& etcd, const StandbyOptions& standby) {
 }
 
 // The private directory of a job's sockets on this host, with the lock that keeps others from
-// removing it. It is removed with this object.
+// removing it. It is removed with this object. No agent keeps it from cleaners of /tmp, so this
+// does, while the loop runs, and before that in tend().
 class SocketDirectory {
  public:
-  static Result<std::shared_ptr<void>> make(const std::string& path) {
+  static Result<std::shared_ptr<SocketDirectory>> make(EventLoop& loop, const Clock& clock,
+                                                       const std::string& path) {
     ANTDT_RETURN_IF_ERROR(ensure_private_directory(path));
     ANTDT_RETURN_IF_ERROR(make_directories(path + "/state", 0700));
     ANTDT_TRY(FileLock lock, FileLock::acquire(launcher::private_agent_lock(path)));
-    return std::make_shared<SocketDirectory>(path, std::move(lock));
+    return std::make_shared<SocketDirectory>(loop, clock, path, std::move(lock));
   }
-  SocketDirectory(std::string path, FileLock lock)
-      : path_(std::move(path)), lock_(std::move(lock)) {}
+  SocketDirectory(EventLoop& loop, const Clock& clock, std::string path, FileLock lock)
+      : loop_(loop), clock_(clock), path_(std::move(path)), lock_(std::move(lock)), kept_({path_}) {
+    tend_later();
+  }
   ~SocketDirectory() {
+    loop_.cancel(timer_);
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
   SocketDirectory(const SocketDirectory&) = delete;
   SocketDirectory& operator=(const SocketDirectory&) = delete;
 
+  void tend() { kept_.tend(clock_.now()); }
+
  private:
+  void tend_later() {
+    timer_ = loop_.call_after(kTendEvery, [this] {
+      tend();
+      tend_later();
+    });
+  }
+
+  EventLoop& loop_;
+  const Clock& clock_;
   std::string path_;
   FileLock lock_;
+  KeptDirectories kept_;
+  TimerId timer_;
 };
 
 // The signals that end a process in good order.
@@ -124,8 +143,10 @@ auto until_answered(Request request) -> decltype(request()) {
 }
 
 // Returns when the lock is free. kUsage if etcd has no such job any more.
-Status await_free_lock(store::Etcd& etcd, const StandbyOptions& standby) {
+Status await_free_lock(store::Etcd& etcd, const StandbyOptions& standby,
+                       SocketDirectory& directory) {
   for (;;) {
+    directory.tend();
     ANTDT_TRY(const store::JobInEtcd job,
               until_answered([&] { return store::look_at_job(etcd, standby.journal); }));
     if (!job.exists) return fail(ErrorKind::kUsage, "etcd has no job {} any more", standby.journal);
@@ -152,10 +173,11 @@ Result<std::unique_ptr<JobDaemon>> stand_by(EventLoop& loop, const Clock& clock,
   ANTDT_RETURN_IF_ERROR(launcher::load_cluster_keys(config.cluster).map([](const auto&) {}));
   options.socket_dir = launcher::socket_directory(root, config.job.id);
   launcher::remove_dead(root);
-  ANTDT_TRY(options.socket_directory, SocketDirectory::make(options.socket_dir));
+  ANTDT_TRY(const auto directory, SocketDirectory::make(loop, clock, options.socket_dir));
+  options.socket_directory = directory;
   log_info("stands by for job {}", config.job.id);
   for (;;) {
-    ANTDT_RETURN_IF_ERROR(await_free_lock(*etcd, standby));
+    ANTDT_RETURN_IF_ERROR(await_free_lock(*etcd, standby, *directory));
     ANTDT_TRY(const bool ended, until_answered([&] { return has_ended(*etcd, standby); }));
     if (ended) return fail(ErrorKind::kAborted, "job {} has ended", config.job.id);
     ANTDT_TRY(const launcher::JobConfig now, until_answered(lay));

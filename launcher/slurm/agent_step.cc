@@ -12,6 +12,9 @@ namespace {
 // no secret then, because the agent's key is removed once the agent has read it, and the next agent
 // of the same user on that node removes it: nobody holds its lock. It gets its name when it is
 // locked.
+//
+// The agent touches what is in its directory of state once a day, so the job's public key is there:
+// if a cleaner of /tmp removed it, the agent would take the job's right away.
 constexpr const char* kScript = R"(umask 077
 trap : TERM
 [ -x "$1" ] || { echo "antdt: there is no program $1 on this node"; exit 1; }
@@ -25,16 +28,17 @@ exec 9> "$new/lock" || exit 1
 flock 9
 d=$t/antdt-slurm-${new##*-}
 mv "$new" "$d" || exit 1
-mkdir -p "$d/keys/authorized" || exit 1
+k=$d/state/keys
+mkdir -p "$k/authorized" || exit 1
 take() { while IFS= read -r l && [ "$l" != . ]; do printf '%s\n' "$l"; done; }
-take > "$d/keys/agent.key"
-take > "$d/keys/authorized/job.pub"
+take > "$k/agent.key"
+take > "$k/authorized/job.pub"
 exec 3<&0 < /dev/null
-"$@" --keys "$d/keys" --socket-dir "$d/s" --state-dir "$d/state" 3<&- &
+"$@" --keys "$k" --socket-dir "$d/s" --state-dir "$d/state" 3<&- &
 agent=$!
 { exec 9>&-; cat <&3 > /dev/null; kill -TERM $agent; } &
 until [ -S "$d/s/workers.sock" ] || ! kill -0 $agent 2> /dev/null; do sleep 0.1; done
-rm -f "$d/keys/agent.key"
+rm -f "$k/agent.key"
 wait $agent
 while kill -0 $agent 2> /dev/null; do wait $agent; done
 rm -rf "$d"

@@ -15,7 +15,6 @@
 #include "core/clock.h"
 #include "core/os/fs.h"
 #include "core/os/net.h"
-#include "core/os/runtime_dir.h"
 #include "core/transport/keys.h"
 #include "launcher/config/cluster.h"
 #include "launcher/slurm/agent_step.h"
@@ -82,6 +81,7 @@ Result<bool> SlurmAgents::start(transport::Context& context, const std::string& 
   const std::string directory = fmt::format("{}/slurm-{}-{}", runtime, allocation.job, ::getpid());
   ANTDT_RETURN_IF_ERROR(ensure_private_directory(directory));
   directory_ = directory;
+  kept_ = KeptDirectories({directory});
   ANTDT_RETURN_IF_ERROR(start_guard());
   ANTDT_RETURN_IF_ERROR(start_steps(allocation, agent_program));
   return wait_for_agents(context);
@@ -185,6 +185,7 @@ std::vector<std::string> SlurmAgents::settings() const {
 }
 
 std::vector<wire::HostGone> SlurmAgents::gone() {
+  kept_.tend(SteadyClock().now());
   std::vector<wire::HostGone> hosts;
   for (Step& step : steps_) {
     if (step.srun.pid == 0 || !has_ended(step.srun.pid)) continue;

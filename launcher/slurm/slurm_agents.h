@@ -9,6 +9,7 @@
 
 #include "core/clock.h"
 #include "core/os/owned_fd.h"
+#include "core/os/runtime_dir.h"
 #include "core/os/spawn.h"
 #include "core/result.h"
 #include "core/transport/socket.h"
@@ -63,6 +64,7 @@ class SlurmAgents {
   [[nodiscard]] std::vector<wire::HostGone> gone();
 
   std::string directory_;  // private; keys and logs
+  KeptDirectories kept_;   // that one: a job daemon that is started again reads its keys
   std::vector<Step> steps_;
   Child guard_;
 };

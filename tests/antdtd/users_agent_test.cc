@@ -319,6 +319,20 @@ TEST_F(UsersAgentTest, TheNextAgentAdoptsAndEndsTheProcessesOfAUser) {
   EXPECT_EQ(again.await_message<wire::ProcessExited>().code, 5);
 }
 
+// Its directories may be in /tmp, as those of an agent in a Slurm allocation of root are.
+TEST_F(UsersAgentTest, TheAgentsOwnFilesAreTouchedSoThatNoCleanerRemovesThem) {
+  Peer daemon = attached("nobody");
+  ASSERT_GT(start(daemon, 0, "sleep 1000"), 0U);
+  kill_agent();
+  const std::string start_file = path("state/jobs/" + job_ + "/w0.1/start");
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(24 * 30);
+  std::filesystem::last_write_time(start_file, long_ago);
+  serve(listening_);
+  EXPECT_TRUE(await([&] {
+    return std::filesystem::last_write_time(start_file) > long_ago + std::chrono::hours(1);
+  }));
+}
+
 TEST_F(UsersAgentTest, ProcessesThatTheKilledShimOfAUserLeavesAreEnded) {
   Peer daemon = attached("nobody");
   const std::uint32_t pid = start(daemon, 0, "setsid sleep 1000 & sleep 1000");

@@ -242,5 +242,45 @@ TEST(RuntimeDirectoryTest, WhatIsKeptFromCleanersLooksUsedAndWhatLinksLeadToDoes
   keep_from_cleaners(directory / "not there");
 }
 
+// A user could put a link in the place of a directory while an agent of root goes through it.
+TEST(RuntimeDirectoryTest, DirectoriesOfOtherUsersAreNotEnteredToKeepThemFromCleaners) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root makes directories of other users";
+  const TempDir directory;
+  ASSERT_TRUE(make_directories(directory / "ours/users"));
+  ASSERT_TRUE(write_file_atomic(directory / "ours/users/file", ""));
+  ASSERT_TRUE(write_file_atomic(directory / "ours/start", ""));
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(24 * 30);
+  const auto times_of = [&](const std::string& name) {
+    return std::filesystem::last_write_time(directory / name);
+  };
+  for (const char* name : {"ours/users/file", "ours/start"}) {
+    std::filesystem::last_write_time(directory / name, long_ago);
+  }
+  constexpr uid_t kUser = 54321;
+  ASSERT_EQ(chown((directory / "ours/users").c_str(), kUser, kUser), 0);
+  keep_from_cleaners(directory / "ours");
+  EXPECT_GT(times_of("ours/start"), long_ago + std::chrono::hours(1));
+  EXPECT_LT(times_of("ours/users/file"), long_ago + std::chrono::hours(1));
+}
+
+TEST(RuntimeDirectoryTest, KeptDirectoriesAreTouchedAtOnceAndThenOnceADay) {
+  const TempDir directory;
+  const std::string key = directory / "job.key";
+  ASSERT_TRUE(write_file_atomic(key, ""));
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(24 * 30);
+  const MonoTime begin = MonoTime{} + std::chrono::hours(1);
+  KeptDirectories kept({directory.path()});
+  const auto is_touched_at = [&](Duration after) {
+    std::filesystem::last_write_time(key, long_ago);
+    kept.tend(begin + after);
+    return std::filesystem::last_write_time(key) > long_ago + std::chrono::hours(1);
+  };
+  EXPECT_TRUE(is_touched_at(Duration::zero()));
+  EXPECT_FALSE(is_touched_at(std::chrono::hours(23)));
+  EXPECT_TRUE(is_touched_at(std::chrono::hours(24)));
+  EXPECT_FALSE(is_touched_at(std::chrono::hours(25)));
+  EXPECT_TRUE(is_touched_at(std::chrono::hours(49)));
+}
+
 }  // namespace
 }  // namespace antdt

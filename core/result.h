@@ -18,6 +18,7 @@ enum class ErrorKind {
   kIo,           // a file, a disk, a socket of this process
   kPeerIo,       // a peer could not read or write a file of its own; that may pass
   kCorrupt,      // stored or received bytes that cannot be what was written
+  kObstructed,   // a user's process or file was in the way; another attempt may find none
   kAborted,      // the operation was asked to end
   kInternal,     // none of the above
 };

@@ -142,10 +142,17 @@ void ProcessRunner::launch(const ProcessKey& key, StartRequest start) {
   watch(key);
 }
 
+// Most errors of a start would come again. What a user put in its way, such as a signal to all of
+// the user's processes, costs this attempt alone.
 void ProcessRunner::fail_start(const ProcessKey& key, const Error& why) {
   log_error("{} cannot be started: {}", describe(key), why.message);
   ExitStatus status;
-  status.error = why.message;
+  if (why.kind == ErrorKind::kObstructed) {
+    status.signal = SIGKILL;
+    status.last_lines = "[antdt: " + why.message + "]";
+  } else {
+    status.error = why.message;
+  }
   later([this, key, status] { handlers_.on_ended(key, status); });
 }
 

@@ -55,7 +55,7 @@ class ProcessRunner {
   // A worker's environment is described in antdtd/processes/environment.h; the job daemon
   // (kJobDaemon) gets the agent's own. If the start fails, it is reported as an end.
   void launch(const ProcessKey& key, StartRequest start);
-  // Reports that it was not started.
+  // Reports that it was not started; after kObstructed, as a process that was killed.
   void fail_start(const ProcessKey& key, const Error& why);
   void signal(const ProcessKey& key, Force force);
   // Durable when it returns: if the process does not end with code 0, its end is an orphan's.

@@ -63,7 +63,7 @@ Status remove_tree(const std::string& path) {
   std::error_code error;
   std::filesystem::remove_all(path, error);
   if (!error) return {};
-  return fail(ErrorKind::kIo,
+  return fail(ErrorKind::kObstructed,
               "cannot remove {}: {}; its user may have made directories there that bar the agent: "
               "remove it as root, with rm -r",
               path, error.message());

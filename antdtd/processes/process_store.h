@@ -53,7 +53,7 @@ class ProcessStore {
                                                  bool of_many_users = false);
 
   // Makes the directory of a process of `owner` with its start file, durably. What an earlier
-  // process of the same key left there is removed first; kIo if it cannot be.
+  // process of the same key left there is removed first; kObstructed if it cannot be.
   [[nodiscard]] Status create(const ProcessKey& key, const wire::StartProcess& start,
                               const UserIdentity& owner);
   // The directory with the agent's own files of the process.

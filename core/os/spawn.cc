@@ -269,7 +269,7 @@ Result<Spawned> spawn(const Spawn& what) {
     if (prepared.change_user && !gets_further(pid, report.read.get())) {
       kill(pid, SIGKILL);
       reap(pid);
-      return fail(ErrorKind::kIo,
+      return fail(ErrorKind::kObstructed,
                   "cannot execute {} as the user {}: a process of that user stopped it before it "
                   "began",
                   what.program, what.user->name);

@@ -55,7 +55,7 @@ struct Spawned {
 // Returns once the program is executed. Otherwise nothing runs, and the error says what was tried
 // and why it failed: "cannot execute /x/y: No such file or directory". kUsage for the program or
 // the directory, kIo for anything else. Another user who stops the child before that makes this
-// fail, too, and wait no longer (unless it is to be an orphan).
+// fail, too (kObstructed), and wait no longer (unless it is to be an orphan).
 [[nodiscard]] Result<Spawned> spawn(const Spawn& what);
 
 // The variables that tell a program its user: HOME, USER, LOGNAME and SHELL.

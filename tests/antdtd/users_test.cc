@@ -243,6 +243,7 @@ TEST_F(UserFilesTest, WhatAUserLeftWhereTheAgentCannotRemoveItIsNeitherOpenedNor
     EXPECT_TRUE(store.jobs().empty());
     const Status again = store.create(key, start, bob);
     ASSERT_FALSE(again);
+    EXPECT_EQ(again.error().kind, ErrorKind::kObstructed);
     EXPECT_THAT(again.error().message, HasSubstr("remove it as root"));
   }
   EXPECT_EQ(read_file(dir / "secret").value_or("?"), "of root");

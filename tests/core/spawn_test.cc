@@ -135,6 +135,7 @@ TEST_F(SpawnAsUser, AUserWhoStopsEachProcessBeforeItBeginsHoldsNobodyUp) {
       kill(started->pid, SIGKILL);
       EXPECT_EQ(waitpid(started->pid, nullptr, 0), started->pid);
     } else {
+      EXPECT_EQ(started.error().kind, ErrorKind::kObstructed);
       EXPECT_THAT(started.error().message, HasSubstr("stopped it before it began"));
     }
   }

@@ -19,6 +19,7 @@ int code_of(ErrorKind kind) {
       return ANTDT_REFUSED;
     case ErrorKind::kIo:
     case ErrorKind::kPeerIo:
+    case ErrorKind::kObstructed:
       return ANTDT_IO;
     case ErrorKind::kAborted:
       return ANTDT_INTERRUPTED;

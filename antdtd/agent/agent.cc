@@ -127,7 +127,9 @@ void Agent::adopt() {
                           options_.log_file},
       PrivateJob::Calls{[this](const std::string& job) { apply(supervision::JobOver{job}); },
                         [this] { arm_timer(); }});
-  see_devices();  // so that the leases that are found are of devices that are known
+  // So that the leases that are found are of devices that are known. Nobody is told yet: the claims
+  // of its own processes look like another agent's until it has joined them.
+  look_at_devices();
   for (supervision::ProcessFound& adopted : runner_->adopt()) {
     log_info("found {}: {}", describe(adopted.key), adopted.status ? "ended" : "running");
     if (adopted.key.member.worker != kJobDaemon) {
@@ -140,7 +142,7 @@ void Agent::adopt() {
     }
   }
   claims_.join(supervision_.devices().leased_uuids());
-  see_devices();  // those that its own processes have are not another agent's
+  see_devices();
   for (const auto& [job, record] : records_) {
     // The private agent's own job lasts as long as its daemon, which that agent starts.
     if (job != private_job_->name()) apply(supervision::JobFound{job});

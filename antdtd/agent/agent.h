@@ -103,7 +103,8 @@ class Agent {
   void on_relayed_reply(const wire::Envelope& envelope, wire::RelayedReply reply);
 
   // Accelerators and their leases: agent_devices.cc
-  void see_devices();
+  void look_at_devices();
+  void see_devices();  // and tells what is new
   [[nodiscard]] Status claim_devices(const wire::StartProcess& start);
   void hide_devices(wire::StartProcess& start) const;
   [[nodiscard]] wire::HostDevices devices_for(const UserIdentity& user) const;

@@ -27,7 +27,7 @@ wire::HostDevices without_numbers(wire::HostDevices told) {
 
 }  // namespace
 
-void Agent::see_devices() {
+void Agent::look_at_devices() {
   claims_.keep_only(supervision_.devices().leased_uuids());
   const Accelerators::Look look = accelerators_.look();
   if (look.watched) {
@@ -49,6 +49,10 @@ void Agent::see_devices() {
     const std::uint32_t counted = look.loaded ? count_devices() : options_.capacity.devices;
     apply(leases::seen_without_nvml(look.missing, look.loaded, counted));
   }
+}
+
+void Agent::see_devices() {
+  look_at_devices();
   tell_devices();
 }
 

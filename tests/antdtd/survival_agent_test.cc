@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 
 #include "core/os/process.h"
@@ -14,6 +15,7 @@ namespace antdt::antdtd {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 bool is_gone(pid_t pid) { return !process_start_time(pid); }
 
@@ -182,6 +184,35 @@ TEST_F(AgentSurvival, AnEndForLackOfMemoryIsReportedWithTheProgramsLastLines) {
   const auto ended = daemon.await_message<wire::ProcessExited>();
   EXPECT_EQ(ended.signal, 6);
   EXPECT_EQ(ended.oom, "said: what():  std::bad_alloc");
+}
+
+// The claim of the worker's shim must not look like another agent's.
+TEST_F(AgentSurvival, AnAgentThatAdoptsAWorkerDoesNotSayThatItsDeviceIsLeasedElsewhere) {
+  ASSERT_TRUE(write_file_atomic(path("devices"), "gpu uuid=GPU-a\n"));
+  ASSERT_TRUE(make_directories(path("claims"), 0700));
+  setenv("FAKE_NVML", path("devices").c_str(), 1);
+  const std::vector<std::string> flags = {"--nvml", ANTDT_FAKE_NVML, "--device-claims",
+                                          path("claims")};
+  start_agent(flags);
+  {
+    Peer launcher(context_, path("s/agent.sock"), {"", {}});
+    ASSERT_TRUE(await([&] {
+      launcher.send(wire::Hello{});
+      return launcher.await_message<wire::AgentWelcome>().devices == 1;
+    }));
+    Peer daemon = attach();
+    wire::StartProcess wanted = request("sleep 1000");
+    wanted.devices = 1;
+    daemon.send(wanted, key(0), 1);
+    ASSERT_GT(daemon.await_message<wire::ProcessStarted>().pid, 0U);
+  }
+  kill_agent();
+  start_agent(flags);
+  unsetenv("FAKE_NVML");
+  // The agent would say it before it says that it found the worker.
+  const auto log = [&] { return read_file(path("agent.log")).value_or(""); };
+  ASSERT_TRUE(await([&] { return log().find("found w0 (attempt 1)") != std::string::npos; }));
+  EXPECT_THAT(log(), Not(HasSubstr("is leased by another agent")));
 }
 
 TEST_F(AgentSurvival, AWorkerRunsInACgroupOfItsOwnThatGoesWithIt) {

@@ -80,8 +80,10 @@ void DaemonLinks::drop_revoked() {
     envelope.job = job;
     wire::Packet to;
     to.peer = links_.find(job)->link->peer;
-    refuse(to, envelope, wire::RefusalCode::kUser,
-           "its key was taken out of this agent's authorized/");
+    refuse(
+        to, envelope, wire::RefusalCode::kUser,
+        "its key is not authorized on this agent any more: its file in authorized/ was removed or "
+        "replaced, or cannot be read (the agent's log then says why)");
     versions_.erase(to.peer);
     lose_link(job);
     daemons_.erase(job);

@@ -143,7 +143,8 @@ Result<KnownUser> Users::find(const std::string& public_z85) const {
   if (found != known->end()) return found->second;
   return fail(
       ErrorKind::kUnreachable,
-      "the key is not authorized on this agent any more: its file in authorized/ was removed");
+      "the key is not authorized on this agent any more: its file in authorized/ was removed "
+      "or replaced, or cannot be read (the agent's log then says why)");
 }
 
 }  // namespace antdt::antdtd

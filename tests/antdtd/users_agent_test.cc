@@ -287,6 +287,7 @@ TEST_F(UsersAgentTest, AKeyThatIsRemovedLosesItsOpenLinkWithinASecond) {
   const auto refused = daemon.await_message<wire::Refused>();
   EXPECT_LT(to_seconds(std::chrono::steady_clock::now() - removed), 1.0);
   EXPECT_EQ(refused.code, wire::RefusalCode::kUser);
+  EXPECT_THAT(refused.reason, HasSubstr("or cannot be read (the agent's log then says why)"));
   // The agent ignores the stop, and the worker goes on while its daemon is away.
   daemon.send(wire::StopProcess{0}, key(0));
   EXPECT_EQ(daemon.await_message<wire::Refused>().code, wire::RefusalCode::kUser);

@@ -135,6 +135,8 @@ TEST_F(UsersTest, AKeyThatIsRemovedIsRefusedWithinASecondAndTheLoopIsToldSo) {
   const auto found = users.find(key.public_z85);
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().kind, ErrorKind::kUnreachable);
+  EXPECT_THAT(found.error().message,
+              HasSubstr("was removed or replaced, or cannot be read (the agent's log then says"));
 }
 
 TEST_F(UsersTest, AKeyThatIsAddedIsKnownWithoutARestart) {

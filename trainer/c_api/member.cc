@@ -51,8 +51,8 @@ Result<std::unique_ptr<Member>> Member::open(const Settings& settings) {
     domain = config.domains.of(connection.client->member().worker, connection.client->host());
   }
   ANTDT_TRY(auto ring, trainer::collective_options(config, injected.link(), std::move(domain)));
-  const auto make = [ring](std::uint32_t rank, std::uint32_t size) {
-    return trainer::prepare_collective(rank, size, ring);
+  const auto make = [ring](const trainer::Seat& seat) {
+    return trainer::prepare_collective(seat.rank, seat.size, ring);
   };
   return std::unique_ptr<Member>(
       new Member(settings, std::move(connection), std::move(injected), make));

@@ -133,8 +133,15 @@ class CollectiveBuilder {
   virtual void abort() = 0;
 };
 
-// How a member of a new generation starts: (rank, size) -> builder.
+// A member's place in a new generation.
+struct Seat {
+  std::uint32_t rank = 0;
+  std::uint32_t size = 1;
+  // It holds the training state that goes on, which the members that lack it would receive.
+  bool holds_state = false;
+};
+// How a member of a new generation starts.
 using CollectiveFactory =
-    std::function<Result<std::unique_ptr<CollectiveBuilder>>(std::uint32_t, std::uint32_t)>;
+    std::function<Result<std::unique_ptr<CollectiveBuilder>>(const Seat& seat)>;
 
 }  // namespace antdt::trainer

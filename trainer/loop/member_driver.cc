@@ -184,7 +184,7 @@ void MemberDriver::perform(const worker::LeaveCollective& effect) {
 
 Input MemberDriver::perform(const worker::BuildCollective& effect) {
   tools_.guard.begin(effect.generation);
-  auto made = parts_.make_collective(effect.rank, effect.size);
+  auto made = parts_.make_collective({effect.rank, effect.size, effect.holds_base});
   if (!made) return worker::group_failed(made.error());
   builder_ = std::move(*made);
   tools_.guard.hold(builder_);

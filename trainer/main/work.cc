@@ -63,8 +63,8 @@ wire::Device reported(const Worker& worker, const ComputeDevice& device = {}) {
 // As trainer.collective says.
 Result<CollectiveFactory> collectives(const Worker& worker, const ComputeDevice& device,
                                       const CollectiveOptions& options) {
-  const CollectiveFactory host = [options](std::uint32_t rank, std::uint32_t size) {
-    return prepare_collective(rank, size, options);
+  const CollectiveFactory host = [options](const Seat& seat) {
+    return prepare_collective(seat.rank, seat.size, options);
   };
   if (worker.config.collective != "nccl") return host;
   if (!device.cuda) {
@@ -75,10 +75,9 @@ Result<CollectiveFactory> collectives(const Worker& worker, const ComputeDevice&
   }
   const auto backend = nccl::load_backend({.device = static_cast<int>(*device.cuda)});
   const auto patience = nccl::communicator::patience_in(worker.config.hang_after);
-  return [host, backend, patience, encrypt = worker.config.encrypt](std::uint32_t rank,
-                                                                    std::uint32_t size) {
+  return [host, backend, patience, encrypt = worker.config.encrypt](const Seat& seat) {
     return nccl::prepare_nccl(
-        rank, size, host,
+        seat, host,
         {.backend = backend, .required = true, .encrypt = encrypt, .patience = patience});
   };
 }

@@ -18,7 +18,7 @@ namespace {
 struct Wire {
   std::uint64_t magic = 0;
   std::int32_t version = 0;
-  std::uint32_t unused = 0;
+  std::uint32_t holds_state = 0;  // 0 or 1
   std::array<char, 128> host{};
   std::array<char, 128> machine{};
   std::array<char, 64> device{};
@@ -45,14 +45,20 @@ Obstacle found(std::string why, const std::vector<MemberSays>& members, F is_at_
   return obstacle;
 }
 
-// Who has another value than most members.
+// Who has another value than most of those that hold the training state, or, if none holds it, than
+// most members.
 template <class T>
 Obstacle differing(std::string why, const std::vector<MemberSays>& members, T MemberSays::*value) {
-  const auto others_with_it = [&](const MemberSays& member) {
-    return std::ranges::count(members, member.*value, value);
+  const bool is_held = std::ranges::any_of(members, &MemberSays::holds_state);
+  const auto counts = [&](const MemberSays& m) { return m.holds_state || !is_held; };
+  const auto counted_with_it = [&](const MemberSays& member) -> std::ptrdiff_t {
+    if (!counts(member)) return 0;
+    return std::ranges::count_if(members, [&](const MemberSays& other) {
+      return counts(other) && other.*value == member.*value;
+    });
   };
   // The first of those with as many.
-  const T most = (*std::ranges::max_element(members, {}, others_with_it)).*value;
+  const T most = (*std::ranges::max_element(members, {}, counted_with_it)).*value;
   return found(std::move(why), members,
                [&](const MemberSays& member) { return member.*value != most; });
 }
@@ -98,20 +104,22 @@ Obstacle crosses_hosts(const std::vector<MemberSays>& members) {
 }
 
 Obstacle share_a_device(const std::vector<MemberSays>& members) {
-  std::set<std::pair<std::string, std::string>> devices;
-  const MemberSays* second = nullptr;
-  const auto comes_second = [&](const MemberSays& member) {
-    if (devices.emplace(member.machine, member.device).second) return false;
-    if (second == nullptr) second = &member;
-    return true;
-  };
-  Obstacle obstacle = found("", members, comes_second);
-  if (second == nullptr) return {};
-  obstacle.why = fmt::format(
-      "two members on {} use the device {}, and NCCL hangs if they do. Give each worker a device "
-      "of its own (roles.worker.resources.devices in job.toml)",
-      second->host, second->device);
-  return obstacle;
+  const auto device_of = [](const MemberSays& m) { return std::pair(m.machine, m.device); };
+  std::map<std::pair<std::string, std::string>, const MemberSays*> owners;
+  for (const bool holds_state : {true, false}) {  // who holds the state keeps the device
+    for (const MemberSays& member : members) {
+      if (member.holds_state == holds_state) owners.try_emplace(device_of(member), &member);
+    }
+  }
+  const auto comes_second = [&](const MemberSays& m) { return owners.at(device_of(m)) != &m; };
+  const auto second = std::ranges::find_if(members, comes_second);
+  if (second == members.end()) return {};
+  return found(
+      fmt::format(
+          "two members on {} use the device {}, and NCCL hangs if they do. Give each worker a "
+          "device of its own (roles.worker.resources.devices in job.toml)",
+          second->host, second->device),
+      members, comes_second);
 }
 
 }  // namespace
@@ -120,6 +128,7 @@ SaysBytes encode(const MemberSays& says) {
   Wire wire;
   wire.magic = kMagic;
   wire.version = says.version;
+  wire.holds_state = says.holds_state ? 1 : 0;
   put(wire.host, says.host);
   put(wire.machine, says.machine);
   put(wire.device, says.device);
@@ -141,8 +150,8 @@ Result<std::vector<MemberSays>> decode(std::span<const std::byte> bytes) {
                   "release of AntDT on all hosts",
                   members.size());
     }
-    members.push_back({wire.version, get(wire.host), get(wire.machine), get(wire.device),
-                       get(wire.trouble), wire.id});
+    members.push_back({wire.version, wire.holds_state != 0, get(wire.host), get(wire.machine),
+                       get(wire.device), get(wire.trouble), wire.id});
   }
   return members;
 }

@@ -17,6 +17,7 @@ namespace antdt::nccl {
 // What a member says about itself.
 struct MemberSays {
   int version = 0;           // of its NCCL
+  bool holds_state = false;  // the training state that goes on; the others would receive it
   std::string host = {};     // its name, for messages
   std::string machine = {};  // equal on the members of one host, and nowhere else
   std::string device = {};   // the PCI address
@@ -36,9 +37,12 @@ struct Obstacle {
   std::string why = {};             // naming hosts and what to do; "": it can
   std::vector<bool> at_fault = {};  // by rank: whether the others could without it
 };
-// At fault is who has trouble of its own, or else who differs from most members; where as many have
-// one as the other, who differs from the member of the lowest rank among them. `encrypt`: the job
-// wants its tensors encrypted between hosts, which NCCL does not do.
+// At fault is who has trouble of its own, or else who differs from most members that hold the
+// training state, or from most of all members if none holds it; where as many have one as the
+// other, who differs from the one of the lowest rank among them. Of members on one device the first
+// keeps it, holders of the state before others. So those that train are not ended for newcomers,
+// however many these are: nobody else has the state. `encrypt`: the job wants its tensors encrypted
+// between hosts, which NCCL does not do.
 [[nodiscard]] Obstacle obstacle(const std::vector<MemberSays>& members, bool encrypt);
 
 }  // namespace antdt::nccl

@@ -175,8 +175,8 @@ class NcclCollective final : public Delegating, private DeviceCollective {
 
 class NcclBuilder final : public trainer::CollectiveBuilder {
  public:
-  NcclBuilder(std::shared_ptr<CollectiveBuilder> inner, NcclOptions options)
-      : inner_(std::move(inner)), options_(std::move(options)) {
+  NcclBuilder(std::shared_ptr<CollectiveBuilder> inner, bool holds_state, NcclOptions options)
+      : inner_(std::move(inner)), holds_state_(holds_state), options_(std::move(options)) {
     abortable_.hold([inner = inner_] { inner->abort(); });
   }
   [[nodiscard]] trainer::MemberAddress address() const override { return inner_->address(); }
@@ -196,6 +196,7 @@ class NcclBuilder final : public trainer::CollectiveBuilder {
   [[nodiscard]] Result<std::unique_ptr<Collective>> with_nccl(std::shared_ptr<Collective> host);
 
   const std::shared_ptr<CollectiveBuilder> inner_;
+  const bool holds_state_;
   const NcclOptions options_;
   Abortable abortable_;
 };
@@ -210,7 +211,8 @@ Result<std::unique_ptr<Collective>> NcclBuilder::connect(
 }
 
 MemberSays NcclBuilder::own_facts() const {
-  MemberSays mine{.host = options_.place.host, .machine = options_.place.machine};
+  MemberSays mine{
+      .holds_state = holds_state_, .host = options_.place.host, .machine = options_.place.machine};
   if (!options_.backend) {
     mine.trouble = options_.backend.error().message;
     return mine;
@@ -298,15 +300,14 @@ Result<std::unique_ptr<Collective>> NcclBuilder::with_nccl(std::shared_ptr<Colle
 }  // namespace
 
 Result<std::unique_ptr<trainer::CollectiveBuilder>> prepare_nccl(
-    std::uint32_t rank, std::uint32_t size, const trainer::CollectiveFactory& inner,
-    NcclOptions options) {
+    const trainer::Seat& seat, const trainer::CollectiveFactory& inner, NcclOptions options) {
   if (options.backend && (*options.backend)->is_stuck) {
     return fail(ErrorKind::kInternal,
                 "an earlier communicator of NCCL could not be ended in this process, which has to "
                 "be started again before it can be a member of a group");
   }
-  ANTDT_TRY(auto builder, inner(rank, size));
-  return std::make_unique<NcclBuilder>(std::move(builder), std::move(options));
+  ANTDT_TRY(auto builder, inner(seat));
+  return std::make_unique<NcclBuilder>(std::move(builder), seat.holds_state, std::move(options));
 }
 
 }  // namespace antdt::nccl

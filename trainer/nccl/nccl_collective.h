@@ -68,9 +68,9 @@ struct NcclOptions {
 // Begins to listen, by `inner`. connect() connects the inner collective, gathers over it what each
 // member has, and forms the communicator. If NCCL is required and they cannot use it, the error
 // names hosts, and is kUsage for a member that keeps the others from it (agreement.h), and kIo for
-// the others. kInternal if an earlier communicator of this process is stuck.
+// the others: a member that does not hold the training state is no reason for kUsage on one that
+// does. kInternal if an earlier communicator of this process is stuck.
 [[nodiscard]] Result<std::unique_ptr<trainer::CollectiveBuilder>> prepare_nccl(
-    std::uint32_t rank, std::uint32_t size, const trainer::CollectiveFactory& inner,
-    NcclOptions options);
+    const trainer::Seat& seat, const trainer::CollectiveFactory& inner, NcclOptions options);
 
 }  // namespace antdt::nccl

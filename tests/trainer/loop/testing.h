@@ -245,9 +245,9 @@ inline void live(const Drill& drill, Faults& faults, LocalNetwork& network, Outc
   Injected injected(
       clock, {index == 0 ? drill.rules_of_w0 : std::vector<drill::Rule>{}, {{'w', index}, "a"}, 1});
   const std::atomic<bool> stop = false;
-  const auto make = [&](std::uint32_t rank, std::uint32_t size) {
+  const auto make = [&](const Seat& seat) {
     return Result<std::unique_ptr<CollectiveBuilder>>(
-        std::make_unique<LocalBuilder>(network, rank, size, index));
+        std::make_unique<LocalBuilder>(network, seat.rank, seat.size, index));
   };
   try {
     MemberDriver member({clock, **client, engine, prefetcher, account, injected, guard, stop},

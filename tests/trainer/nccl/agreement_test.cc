@@ -15,6 +15,11 @@ using ::testing::HasSubstr;
 MemberSays member(const std::string& host, const std::string& device, int version = 22703) {
   return {.version = version, .host = host, .machine = host + "/1", .device = device};
 }
+MemberSays holder(const std::string& host, const std::string& device, int version = 22703) {
+  MemberSays says = member(host, device, version);
+  says.holds_state = true;
+  return says;
+}
 
 std::string why(const std::vector<MemberSays>& members, bool encrypt = false) {
   return obstacle(members, encrypt).why;
@@ -59,11 +64,30 @@ TEST(Agreement, WhereAsManyHaveOneAsTheOtherTheLowestRankIsNotAtFault) {
               AllOf(HasSubstr("2.26.2 on b"), HasSubstr("2.27.3 on a")));
 }
 
+// As when the host of the lowest ranks was set up anew: nobody else has the state of those that
+// train.
+TEST(Agreement, WhoHoldsTheStateIsNotAtFaultForNewcomersThatDiffer) {
+  EXPECT_THAT(at_fault({member("a", "0", 22602), holder("b", "0")}), ElementsAre(true, false));
+  EXPECT_THAT(at_fault({member("a", "0", 22602), member("a", "1", 22602), member("c", "0"),
+                        holder("b", "0")}),
+              ElementsAre(true, true, false, false));
+}
+
+TEST(Agreement, HoldersThatDifferAreDecidedAmongByTheirOwnNumber) {
+  EXPECT_THAT(at_fault({member("a", "0", 22602), holder("b", "0", 22602), holder("c", "0"),
+                        holder("d", "0")}),
+              ElementsAre(true, true, false, false));
+  EXPECT_THAT(at_fault({member("a", "0", 22602), holder("b", "0"), holder("c", "0", 22602)}),
+              ElementsAre(true, false, true));
+}
+
 TEST(Agreement, EncryptionForbidsNcclBetweenHostsOnly) {
   EXPECT_EQ(why({member("a", "0"), member("a", "1")}, true), "");
   const std::vector<MemberSays> across{member("a", "0"), member("b", "0"), member("b", "1")};
   EXPECT_THAT(why(across, true), HasSubstr("cluster.encrypt"));
   EXPECT_THAT(at_fault(across, true), ElementsAre(true, false, false));
+  const std::vector<MemberSays> joined{member("a", "0"), member("a", "1"), holder("b", "0")};
+  EXPECT_THAT(at_fault(joined, true), ElementsAre(true, true, false));
 }
 
 // NCCL hangs if two ranks of a communicator have one device.
@@ -71,6 +95,9 @@ TEST(Agreement, OneDeviceForTwoMembersIsFound) {
   const std::vector<MemberSays> shared{member("a", "1"), member("a", "0"), member("a", "0")};
   EXPECT_THAT(why(shared), HasSubstr("on a use the device 0"));
   EXPECT_THAT(at_fault(shared), ElementsAre(false, false, true));
+  const std::vector<MemberSays> joined{member("a", "0"), holder("a", "0"), member("b", "0")};
+  EXPECT_THAT(why(joined), HasSubstr("on a use the device 0"));
+  EXPECT_THAT(at_fault(joined), ElementsAre(true, false, false));
   EXPECT_EQ(why({member("a", "0"), member("b", "0")}), "");
 }
 
@@ -79,7 +106,7 @@ TEST(Agreement, WhatAMemberSaysIsReadAsItWasWritten) {
   says.trouble = std::string(2000, 'x');  // longer than its field
   std::memset(says.id.internal, 7, sizeof(says.id.internal));
   std::vector<std::byte> bytes;
-  for (const MemberSays& one : {says, member("b", "1")}) {
+  for (const MemberSays& one : {says, holder("b", "1")}) {
     const SaysBytes encoded = encode(one);
     bytes.insert(bytes.end(), encoded.begin(), encoded.end());
   }
@@ -93,7 +120,9 @@ TEST(Agreement, WhatAMemberSaysIsReadAsItWasWritten) {
   EXPECT_EQ((*read)[0].trouble, std::string((*read)[0].trouble.size(), 'x'));
   EXPECT_GT((*read)[0].trouble.size(), 500U);
   EXPECT_EQ(std::memcmp((*read)[0].id.internal, says.id.internal, sizeof(says.id.internal)), 0);
+  EXPECT_FALSE((*read)[0].holds_state);
   EXPECT_EQ((*read)[1].host, "b");
+  EXPECT_TRUE((*read)[1].holds_state);
 }
 
 TEST(Agreement, AnotherReleasesWordsAreRefused) {

@@ -53,6 +53,14 @@ TEST(NcclRefusal, OneMemberThatDiffersEndsAloneAndTheOthersFormAGroupAgain) {
   group.expect_all_well();
 }
 
+// As when the first host was set up anew, and its workers come back to the one that went on.
+TEST(NcclRefusal, NewcomersThatDifferEndAloneThoughTheirRanksAreLowerAndTheyAreMore) {
+  MemberSetup newcomer{"device=own version=22602"}, holder;
+  holder.holds_state = true;
+  Group group({newcomer, newcomer, holder}, refused_with({"Install the same release"}, {0, 1}));
+  group.expect_all_well();
+}
+
 TEST(NcclRefusal, AMissingLibraryIsRefusedOnEveryMemberAndNamesTheHost) {
   MemberSetup lacks;
   lacks.host = "host-b";

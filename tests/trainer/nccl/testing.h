@@ -44,6 +44,7 @@ struct MemberSetup {
   std::string orders = "device=own";  // fake/orders.h
   bool required = true;
   bool encrypt = false;
+  bool holds_state = false;
   std::string host = "host-a";
   std::string nccl = ANTDT_FAKE_NCCL_LIBRARY;
   std::string nccl_conf = {};  // a configuration file of NCCL on the host
@@ -71,10 +72,11 @@ struct Member {
                        .patience = setup.patience,
                        .place = {setup.host, setup.host}};
     wanted.on_fallback = [this](const std::string& why) { fallback = why; };
-    const auto inner = [](std::uint32_t own, std::uint32_t all) {
-      return trainer::prepare_collective(own, all, {.hostname = "127.0.0.1", .interface = ""});
+    const auto inner = [](const trainer::Seat& seat) {
+      return trainer::prepare_collective(seat.rank, seat.size,
+                                         {.hostname = "127.0.0.1", .interface = ""});
     };
-    ANTDT_TRY(builder, prepare_nccl(rank, size, inner, std::move(wanted)));
+    ANTDT_TRY(builder, prepare_nccl({rank, size, setup.holds_state}, inner, std::move(wanted)));
     builder->address().at.copy(cell.address, sizeof(cell.address) - 1);
     cell.ready = true;
     return {};

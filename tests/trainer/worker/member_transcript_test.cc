@@ -291,8 +291,8 @@ class MemberScript : public transcript::Machine {
   }
   std::string operator()(const GiveUpSaving& e) const { return "give up saving: " + e.reason; }
   std::string operator()(const BuildCollective& e) const {
-    return fmt::format("BUILD the collective of g{} as rank {} of {}", e.generation, e.rank,
-                       e.size);
+    return fmt::format("BUILD the collective of g{} as rank {} of {}{}", e.generation, e.rank,
+                       e.size, e.holds_base ? ", with the state that goes on" : "");
   }
   std::string operator()(const ConnectCollective& e) const {
     std::string shown = "CONNECT";

@@ -100,6 +100,7 @@ struct BuildCollective {
   Generation generation;
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
+  bool holds_base = false;  // this member holds the state of the settled generation that goes on
 };
 // -> CollectiveConnected
 struct ConnectCollective {

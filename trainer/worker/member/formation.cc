@@ -48,7 +48,7 @@ const char* Formation::state_name() const {
 
 // To: building.
 void Formation::begin(Effects& out) {
-  out.emplace_back(BuildCollective{generation_, form_.rank, form_.size});
+  out.emplace_back(BuildCollective{generation_, form_.rank, form_.size, holds_base()});
 }
 
 // From: building. To: awaiting roster.
@@ -128,14 +128,20 @@ void Formation::compare(std::vector<WorkerId> members, bool holds, Effects& out)
   out.emplace_back(CompareStates{holds, training.step, meta_of(training), training.consolidated});
 }
 
+// A generation for which this member was ready may have settled with it without its being told.
+bool Formation::holds_base() const {
+  if (form_.base == Generation{}) return false;
+  return form_.base == member_.training.settled || form_.base == member_.ready;
+}
+
 std::optional<bool> Formation::holds_state() {
   TrainingState& training = member_.training;
   if (form_.base != Generation{}) {
-    // It settled with this member, who was not told.
-    if (form_.base == member_.ready && training.settled != form_.base) {
+    const bool holds = holds_base();
+    if (holds && training.settled != form_.base) {
       training.settle(member_.ready, member_.ready_members);
     }
-    return training.settled == form_.base;
+    return holds;
   }
   if (!form_.restore.empty()) return form_.rank == form_.reader;  // which has read it
   if (training.pristine) return config_.begins_alike || form_.rank == 0;

@@ -103,6 +103,8 @@ class Formation {
   [[nodiscard]] Result<std::vector<std::uint32_t>> ranks_in_base(
       const std::vector<WorkerId>& members, const std::vector<std::uint32_t>& holders) const;
   void hash_state(std::vector<WorkerId> members, bool on_device, Effects& out);
+  // Whether the state of a settled generation goes on, and this member holds it.
+  [[nodiscard]] bool holds_base() const;
   // Whether this member holds the state that goes on; empty: it holds another one.
   [[nodiscard]] std::optional<bool> holds_state();
   template <class S>

@@ -25,7 +25,8 @@ Status check_environment(const accelerator::Environment& environment) {
 
 Result<Library> load_nccl(const BackendOptions& options) {
   ANTDT_RETURN_IF_ERROR(check_environment(options.environment));
-  return load_library(accelerator::nccl_candidates(options.nccl_library, options.environment));
+  return load_library(accelerator::nccl_candidates(options.nccl_library, options.environment),
+                      options.environment);
 }
 
 }  // namespace

@@ -78,6 +78,24 @@ TEST(NcclLoading, ASecondNcclBesideThatOfTheProgramIsRefused) {
   group.expect_all_well();
 }
 
+TEST(NcclLoading, ToDoWithoutTheVariableIsAdvisedOnlyIfItNamedTheSecondNccl) {
+  Group group({{}}, [](Member&) -> std::string {  // in a process of its own
+    if (dlopen(ANTDT_FAKE_NCCL_LIBRARY, RTLD_NOW | RTLD_GLOBAL) == nullptr) return dlerror();
+    const auto advice = [](const char* variable) {
+      const auto loaded = load_library({ANTDT_FAKE_NCCL_WITHOUT_ABORT},
+                                       environment_of({{"ANTDT_NCCL_LIBRARY", variable}}));
+      return loaded ? "the second library was loaded" : loaded.error().message;
+    };
+    const std::string without = "Do without ANTDT_NCCL_LIBRARY, or have the whole program";
+    const std::string named = advice(ANTDT_FAKE_NCCL_WITHOUT_ABORT);
+    if (named.find(without) == std::string::npos) return named;
+    const std::string searched = advice("");
+    if (searched.find("Have the whole program") == std::string::npos) return searched;
+    return searched.find("ANTDT_NCCL_LIBRARY") == std::string::npos ? "" : searched;
+  });
+  group.expect_all_well();
+}
+
 TEST(NcclLoading, TheVersionOfALibraryThatCannotBeUsedIsFoundNevertheless) {
   const auto found = find_nccl({ANTDT_FAKE_NCCL_WITHOUT_ABORT});
   ASSERT_TRUE(found) << found.error().message;

@@ -24,16 +24,18 @@ Result<int> version_of(const SharedObject& object) {
 }
 
 // A second NCCL would call functions of the first, whose structures are others. LibTorch for CUDA
-// is linked with one.
-Status check_alone(const SharedObject& object) {
+// is linked with one. `is_by_variable`: ANTDT_NCCL_LIBRARY named the file.
+Status check_alone(const SharedObject& object, bool is_by_variable) {
   const std::string other = object.hidden_by("ncclCommGetAsyncError");
   if (other.empty()) return {};
   return fail(
       ErrorKind::kUsage,
       "{} cannot be used beside {}, with which this program is linked, as the two would call "
-      "each other's functions. Do without ANTDT_NCCL_LIBRARY, or have the whole program use "
-      "one file: LD_PRELOAD = \"/path/to/libnccl.so.2\" in roles.worker.env of job.toml",
-      object.path(), other);
+      "each other's functions. {} the whole program use one file: LD_PRELOAD = "
+      "\"/path/to/libnccl.so.2\" in roles.worker.env of job.toml. If the program's own file "
+      "contains that NCCL, it comes before what is preloaded: link the program with libnccl.so.2 "
+      "instead",
+      object.path(), other, is_by_variable ? "Do without ANTDT_NCCL_LIBRARY, or have" : "Have");
 }
 
 Status find_functions(const SharedObject& object, Library& library) {
@@ -54,7 +56,8 @@ Status find_functions(const SharedObject& object, Library& library) {
 }  // namespace
 
 // The version is checked first: what an old library lacks is not its most useful message.
-Result<Library> load_library(const std::vector<std::string>& candidates) {
+Result<Library> load_library(const std::vector<std::string>& candidates,
+                             const accelerator::Environment& environment) {
   ANTDT_TRY(const SharedObject object, open_nccl(candidates));
   Library library;
   library.path = object.path();
@@ -62,7 +65,9 @@ Result<Library> load_library(const std::vector<std::string>& candidates) {
   if (auto known = accelerator::check_version(library.version); !known) {
     return fail(ErrorKind::kUsage, "{}: {}", library.path, known.error().message);
   }
-  ANTDT_RETURN_IF_ERROR(check_alone(object));
+  const std::string variable = environment("ANTDT_NCCL_LIBRARY");
+  const bool is_by_variable = candidates == std::vector{variable};
+  ANTDT_RETURN_IF_ERROR(check_alone(object, is_by_variable));
   ANTDT_RETURN_IF_ERROR(find_functions(object, library));
   return library;
 }

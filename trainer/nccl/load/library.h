@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/accelerator/find_library.h"
 #include "core/result.h"
 #include "trainer/nccl/abi.h"
 
@@ -30,8 +31,11 @@ struct Library {
 
 // The first of `candidates` that can be loaded. kUsage if there is none, if it lacks a function, if
 // its version is not known to work (versions.h), or if the program has another NCCL for all its
-// parts: the message names file and version, or both files.
-[[nodiscard]] Result<Library> load_library(const std::vector<std::string>& candidates);
+// parts: the message names file and version, or both files. `environment`: where ANTDT_NCCL_LIBRARY
+// may have named the candidate.
+[[nodiscard]] Result<Library> load_library(
+    const std::vector<std::string>& candidates,
+    const accelerator::Environment& environment = accelerator::own_environment());
 
 // What `antdt doctor` says of the library: its version is told even if it cannot be used. kUsage if
 // it cannot be loaded or has no ncclGetVersion.

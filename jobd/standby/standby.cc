@@ -10,6 +10,7 @@
 #include "core/os/fs.h"
 #include "core/os/process.h"
 #include "core/os/runtime_dir.h"
+#include "core/report/given_up.h"
 #include "jobd/standby/run_files.h"
 #include "launcher/config/cluster.h"
 #include "launcher/config/config_json.h"
@@ -184,6 +185,7 @@ Result<std::unique_ptr<JobDaemon>> stand_by(EventLoop& loop, const Clock& clock,
     auto daemon = JobDaemon::open(loop, clock, context, options);
     if (daemon) {
       ANTDT_RETURN_IF_ERROR(write_control_of(now, options));
+      ::unlink(given_up_file(options.run_dir).c_str());
       return daemon;
     }
     // Another one was faster, or etcd does not answer.

@@ -469,7 +469,8 @@ std::vector<std::string> to_lines(const Explanation& explanation) {
 std::string to_json(const Explanation& explanation) {
   const nlohmann::ordered_json out = {
       {"why", explanation.why}, {"done", explanation.done}, {"next", explanation.next}};
-  return out.dump(2);
+  // Reasons are what programs wrote, cut to a length.
+  return out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace antdt::launcher

@@ -92,6 +92,8 @@ Status skip(const DataSkipOptions& options) {
   ANTDT_TRY(const launcher::SkipRange range, launcher::parse_skip_range(options.range));
   ANTDT_TRY(const std::string run_dir, find_job(options.run));
   if (present_state(run_dir) == RunState::kRunning) return skip_now(options, range);
+  // Its job daemon would train the records, and may write over what is noted here.
+  ANTDT_RETURN_IF_ERROR(check_seen(run_dir));
   return skip_later(options, run_dir, range);
 }
 

@@ -114,7 +114,10 @@ Status logs(const LogsOptions& options) {
   }
   RunOutput output(logs, filter,
                    options.follow ? options.lines.value_or(kFollowedLines) : options.lines);
-  if (options.follow) follow(run_dir, output);
+  if (options.follow) {
+    ANTDT_RETURN_IF_ERROR(check_seen(run_dir));  // nobody here knows when it is over
+    follow(run_dir, output);
+  }
   print(output.read(true));
   if (options.follow || missing.empty()) return {};
   return fail(ErrorKind::kUnreachable, "not all that was asked for could be read");

@@ -364,6 +364,9 @@ class BrokenOff(Commands):
             self.assertIn(f"the run in {run_dir} was started on login2", told.stderr)
             self.assertIn(f"antdt status {control['job']} --agent", told.stderr)
         self.assertIn("ask on login2", self.antdt("jobs").stdout)
+        skip = self.antdt("data", "skip", run_dir, "5:6", "--epoch", "1", "--reason", "x")
+        self.assertEqual(skip.returncode, 3, skip.stdout + skip.stderr)
+        self.assertFalse((run_dir / "skips.json").exists())
         lost = ["--lost-host", "login2"]
         running = self.antdt("run", "--resume", run_dir, *lost)
         self.assertEqual(running.returncode, 3, running.stdout + running.stderr)

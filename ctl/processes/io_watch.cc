@@ -112,6 +112,7 @@ std::string IoWatch::stands_still(Member member, MonoTime now) const {
 std::map<Member, std::string> IoWatch::all_that_stand_still(MonoTime now) const {
   std::map<Member, std::string> all;
   for (const auto& [member, at] : at_) {
+    if (at.io.what == kReceivesState) continue;
     if (holds_others_up(at.io) && now - at.moved >= patience_) all[member] = still_text(at);
   }
   return all;

@@ -73,7 +73,8 @@ class IoWatch {
   // If the process holds others up, or opens its data, and has made no progress for as long as it
   // is waited for: the end of the sentence "it is ended: …". Otherwise empty.
   [[nodiscard]] std::string stands_still(Member member, MonoTime now) const;
-  // Of those that hold others up in their steps.
+  // Of those that hold others up in their steps. Not of those that receive: a member waits there for
+  // another that sends, or sums what it is to send.
   [[nodiscard]] std::map<Member, std::string> all_that_stand_still(MonoTime now) const;
 
  private:

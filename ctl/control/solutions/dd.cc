@@ -226,6 +226,9 @@ std::optional<BatchesFound> plan_probes(const ClusterView& view, const std::vect
   return search_pools(view, pools, classes, searches);
 }
 
+// A size that one domain cannot combine to its part of a step, another may.
+std::string key_of(const Class& c) { return fmt::format("{} {}", c.domain, c.name); }
+
 std::string group_of(const ClusterView& view, const std::vector<Class>& classes) {
   std::string text = std::to_string(view.rules.global_batch);
   for (const Class& c : classes) text += fmt::format(" {}*{}<{}", c.members.size(), c.name, c.most);
@@ -249,7 +252,7 @@ Decision Dd::decide(const ClusterView& view, MonoTime /*now*/) {
   for (std::size_t i = 0; i < classes.size(); ++i) {
     for (const std::uint32_t size : probes_of(classes[i], view.rules)) {
       const bool wanted =
-          !classes[i].model.knows(size) && !unreachable_.contains({classes[i].name, size});
+          !classes[i].model.knows(size) && !unreachable_.contains({key_of(classes[i]), size});
       if (!wanted) continue;
       probes.push_back({i, size});
       break;
@@ -261,7 +264,7 @@ Decision Dd::decide(const ClusterView& view, MonoTime /*now*/) {
               fmt::format("measures how long micro-batches take: {}", parts_text(classes, *found))};
     }
     const Probe last = probes.back();
-    if (probes.size() == 1) unreachable_.emplace(classes[last.cls].name, last.size);
+    if (probes.size() == 1) unreachable_.emplace(key_of(classes[last.cls]), last.size);
     probes.pop_back();
   }
   std::vector<BatchClass> searches;

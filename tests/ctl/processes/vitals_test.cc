@@ -145,6 +145,22 @@ wire::Report doing(std::string_view io, std::uint64_t done, const std::string& a
   return report;
 }
 
+// In a consolidation of many hosts some have received their part of a sum, and wait for the rest.
+TEST_F(VitalsTest, WhoHasReceivedAndWaitsForTheRestDoesNotHang) {
+  train();
+  for (std::uint64_t second = 0; second < 100; ++second) {
+    vitals.heard(w(0), doing(kReceivesState, second, "collective_wait"), clock.now());
+    vitals.heard(w(1), doing(kReceivesState, 5, "collective_wait"), clock.now());
+    vitals.heard(w(2), doing(kReceivesState, 5, "collective_wait"), clock.now());
+    clock.advance(seconds(1));
+    ASSERT_THAT(vitals.check(clock.now()), IsEmpty()) << second;
+  }
+  report(seconds(31), 7, "collective_wait", {w(0), w(1), w(2)});
+  const auto found = vitals.check(clock.now());
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<StuckCollective>(found[0])) << "they are called together anew";
+}
+
 TEST_F(VitalsTest, AReaderOfASlowDiskIsWaitedForAsLongAsBytesCome) {
   train();
   for (std::uint64_t second = 1; second <= 100; ++second) {

@@ -97,6 +97,10 @@ def state_of(path: str) -> List[Any]:
         return [info.st_size, info.st_mtime_ns, _digest(head, file.read(_SAMPLE)).hexdigest()]
 
 
+def _is_of_file(state: List[Any]) -> bool:
+    return bool(state[2])
+
+
 @dataclass
 class Built:
     """What a pass over the data found."""
@@ -108,9 +112,12 @@ class Built:
 
 
 class Index:
-    """An index that was read. columns: name -> u64 values, in memory that is mapped."""
+    """An index that was read, whose files are named from `base`. columns: name -> u64 values, in memory that
+    is mapped."""
 
-    def __init__(self, description: Any, memory: memoryview) -> None:
+    def __init__(self, description: Any, memory: memoryview, base: str) -> None:
+        self._base = base
+        self._states = {name: state for name, state in description["sources"] if _is_of_file(state)}
         self.about = description["about"]
         self.fingerprint: str = description["fingerprint"]
         self.columns: Dict[str, memoryview] = {}
@@ -119,6 +126,10 @@ class Index:
             self.columns[name] = memory[at:at + 8 * count].cast("Q")
             at += 8 * count
         self.bytes = memory[at:]
+
+    def states(self, paths: Sequence[str]) -> List[List[Any]]:
+        """Of files that it was made of, as they were then; see state_of."""
+        return [self._states[os.path.relpath(path, self._base)] for path in paths]
 
 
 def _parse(path: str) -> Any:
@@ -150,7 +161,7 @@ def _open_valid(path: str, kind: str, base: str) -> Optional[Index]:
                 return None
             seen += state[0] or len(name)  # a directory has its name
             progress(source, seen)
-        return Index(description, memory)
+        return Index(description, memory, base)
     except (OSError, ValueError):
         return None
 
@@ -223,4 +234,7 @@ def _cached(kind: str, paths: Sequence[str], place: str, build: Callable[[Tell],
         raise PermissionError(
             f"the index of {paths[0]} cannot be written to {folder}: {error}. Let somebody build it who "
             f"may write there, or use index=\"cache\"") from error
-    return found if found is not None else Index(*_parse(path))
+    if found is None:
+        description, memory = _parse(path)
+        found = Index(description, memory, base)
+    return found

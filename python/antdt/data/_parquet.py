@@ -90,7 +90,7 @@ class _Groups:
 
     def __init__(self, index: Any, paths: Tuple[str, ...], columns: Optional[List[str]]) -> None:
         self._index, self._columns = index, columns
-        self._files = OpenFiles(paths, _open_file)
+        self._files = OpenFiles(index, paths, _open_file)
         self._tables: "collections.OrderedDict[int, Any]" = collections.OrderedDict()
 
     def row(self, record: int) -> Dict[str, Any]:

@@ -7,7 +7,7 @@ from array import array
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from antdt.data._index import Built, cached, states_of
-from antdt.data._open_files import OpenFiles
+from antdt.data._open_files import OpenFiles, changed
 from antdt.data._progress import Tell
 from antdt.data._records import Path, Records, absolute
 
@@ -106,7 +106,8 @@ class WebDataset(Records):
         return cached(_KIND, self._paths, self._place, lambda tell: _build(self._paths, tell))
 
     def _open(self) -> Any:
-        return self._unchanged(self._index(), self._paths[0]), OpenFiles(self._paths, _File)
+        index = self._unchanged(self._index(), self._paths[0])
+        return index, OpenFiles(index, self._paths, _File)
 
     def _read(self, opened: Any, records: List[int]) -> List[Any]:
         samples = [self._sample(*opened, record) for record in records]
@@ -122,7 +123,7 @@ class WebDataset(Records):
             number, size = columns["tars"][member], columns["sizes"][member]
             data = os.pread(files[number].descriptor, size, columns["offsets"][member])
             if len(data) != size:
-                raise ValueError(f"{self._paths[number]} has changed while it was in use")
+                raise changed(self._paths[number])
             sample[index.about[columns["extensions"][member]]] = data
         return sample
 

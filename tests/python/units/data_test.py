@@ -168,6 +168,46 @@ class WebDatasetTest(DataTest):
             with self.assertRaisesRegex(ValueError, "0.tar has changed while it was in use"):
                 dataset[0]
 
+    def test_a_tar_that_changed_before_it_was_opened_first_is_not_read(self):
+        paths = [self.tar(f"{i}.tar", [("0.txt", b"%d" % i)]) for i in range(2)]
+        for place in ("cache", "beside"):
+            dataset = WebDataset(paths, index=place)
+            self.assertEqual(dataset[0]["txt"], b"0")
+            before = paths[1].read_bytes()
+            self.tar("1.tar", [("9.txt", b"9"), ("0.txt", b"1")])
+            os.utime(paths[1], ns=(0, 10**18))
+            for _ in range(2):
+                with self.assertRaisesRegex(ValueError, "1.tar has changed while it was in use.*Put back"):
+                    dataset[1]
+            paths[1].write_bytes(before)
+            self.assertEqual(dataset[1]["txt"], b"1")
+
+    def test_a_tar_that_is_replaced_while_it_is_opened_is_not_read(self):
+        paths = [self.tar(f"{i}.tar", [("0.txt", b"%d" % i)]) for i in range(2)]
+        dataset = WebDataset(paths)
+        self.assertEqual(dataset[0]["txt"], b"0")
+        opened = os.open
+
+        def replaced(path, flags):
+            self.tar("1.tar", [("9.txt", b"9"), ("0.txt", b"1")])
+            os.utime(paths[1], ns=(0, 10**18))
+            return opened(path, flags)
+        with mock.patch.object(_webdataset.os, "open", replaced):
+            with self.assertRaisesRegex(ValueError, "1.tar has changed while it was in use"):
+                dataset[1]
+
+    def test_a_tar_that_was_touched_is_read_on(self):
+        paths = [self.tar(f"{i}.tar", [("0.txt", b"%d" % i)]) for i in range(2)]
+        with mock.patch.object(_open_files, "_MOST", 1), \
+                mock.patch.object(_open_files, "state_of", wraps=_open_files.state_of) as looked:
+            dataset = WebDataset(paths)
+            self.assertEqual([dataset[i]["txt"] for i in (0, 1)], [b"0", b"1"])
+            self.assertEqual(looked.call_count, 0)
+            for path in paths:
+                os.utime(path, ns=(0, 10**18))
+            self.assertEqual([dataset[i]["txt"] for i in (0, 1, 0, 1)], [b"0", b"1", b"0", b"1"])
+            self.assertEqual(looked.call_count, 2, "contents are read once for each change")
+
     def test_the_tar_is_scanned_once(self):
         path = self.tar("a.tar", [("0.txt", b"zero"), ("1.txt", b"one")])
         first = WebDataset(path)
@@ -297,6 +337,21 @@ class ParquetTest(DataTest):
         for i, path in enumerate(paths):
             pyarrow.parquet.write_table(pyarrow.table({"x": [i]}), path)
         self.assert_few_files_are_open(Parquet(paths), [{"x": i} for i in range(200)])
+
+    @unittest.skipUnless(pyarrow, "no pyarrow")
+    def test_a_file_that_changed_before_it_was_opened_first_is_not_read(self):
+        paths = [self.dir / f"{i}.parquet" for i in range(3)]
+        for i, path in enumerate(paths):
+            pyarrow.parquet.write_table(pyarrow.table({"x": [i]}), path)
+        dataset = Parquet(paths)
+        self.assertEqual(dataset[0], {"x": 0})
+        pyarrow.parquet.write_table(pyarrow.table({"x": [7]}), paths[1])
+        paths[2].write_bytes(paths[2].read_bytes()[:-5])
+        for path in paths:
+            os.utime(path, ns=(0, 10**18))
+        for i in (1, 2):
+            with self.assertRaisesRegex(ValueError, f"{i}.parquet has changed while it was in use"):
+                dataset[i]
 
     @unittest.skipIf(pyarrow, "pyarrow is there")
     def test_without_pyarrow_it_says_what_to_install(self):

@@ -9,7 +9,7 @@ from antdt.data._index import Built, cached, state_of
 from antdt.data._progress import Tell
 from antdt.data._records import Path, Records, absolute
 
-_KIND = "folder 1"
+_KIND = "folder 2"
 
 
 def _walk(root: str, tell: Tell) -> Tuple[Dict[str, List[Any]], List[str]]:
@@ -58,7 +58,8 @@ class Folder(Records):
     index       "cache": the listing is kept in the user's cache; "beside": in a directory beside `folder`
 
     The listing is made anew when a folder has another time of change, which it has when a file came or
-    went. The fingerprint is that of the listing: what is in the files is not read for it.
+    went. The fingerprint is that of the records' names and classes: what is in the files is not read for it,
+    and folders without a record do not count.
     """
 
     def __init__(self, folder: Path, *, extensions: Sequence[str] = (),

@@ -167,9 +167,11 @@ def _open_valid(path: str, kind: str, base: str) -> Optional[Index]:
 
 
 def _encode(kind: str, base: str, built: Built) -> bytes:
-    sources = [[os.path.relpath(path, base), state] for path, state in built.states.items()]
-    # Times differ between hosts that have copies; sizes and contents do not.
-    said = json.dumps([kind, [[name, state[0], state[2]] for name, state in sources], built.about])
+    sources = [(os.path.relpath(path, base), state) for path, state in built.states.items()]
+    # Times differ between hosts that have copies; sizes and contents do not. Of directories only what the
+    # columns have of them counts: one that comes and holds no record changes no record's number.
+    files = [[name, state[0], state[2]] for name, state in sources if _is_of_file(state)]
+    said = json.dumps([kind, files, built.about])
     columns = b"".join(values.tobytes() for values in built.columns.values()) + built.bytes
     text = json.dumps({
         "kind": kind, "sources": sources, "about": built.about,

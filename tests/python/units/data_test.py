@@ -291,6 +291,27 @@ class FolderTest(DataTest):
         os.utime(self.dir / "a", ns=(0, 10**18))
         self.assertEqual(dataset[1], (b"three", 1))
 
+    def test_a_folder_that_comes_and_holds_no_record_changes_nothing(self):
+        self.write("a/1.jpg", b"one")
+        dataset = Folder(self.dir, extensions=[".jpg"])
+        self.write("out/log.txt", b"")
+        (self.dir / "a" / "empty").mkdir()
+        for folder in (self.dir, self.dir / "a"):
+            os.utime(folder, ns=(0, 10**18))
+        self.assertEqual(dataset[0], (b"one", 0))
+        again = Folder(self.dir, extensions=[".jpg"])
+        self.assertEqual((again.fingerprint, again.classes), (dataset.fingerprint, ["a"]))
+        copy = shutil.copytree(self.dir, self.dir.parent / "copy")
+        self.assertEqual(Folder(copy, extensions=[".jpg"]).fingerprint, dataset.fingerprint)
+
+    def test_what_records_are_called_and_which_class_they_have_makes_the_fingerprint(self):
+        found = set()
+        for i, name in enumerate(("a/1", "a/2", "b/1", "1", "a/b/1")):
+            folder = f"of{i}"
+            self.write(f"{folder}/{name}", b"")
+            found.add(Folder(self.dir / folder).fingerprint)
+        self.assertEqual(len(found), 5)
+
     def test_paths_are_of_an_index_that_is_opened_once(self):
         self.write("a/1", b"")
         self.write("a/2", b"")

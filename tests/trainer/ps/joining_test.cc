@@ -287,7 +287,7 @@ TEST(JoiningPairTest, NobodyWaitsForAJoiningProcess) {
   EXPECT_EQ(std::get<node::AnswerServe>(said[0]).serving.backed, 0U);
 }
 
-TEST(JoiningPairTest, ItHoldsWhatItSaysFromTheMomentThatAllIsSentAndIsBackedWhenAllIsTaken) {
+TEST(JoiningPairTest, ItHoldsWhatItSaysFromTheMomentThatTheImageIsTakenAndIsBackedWhenAllIsTaken) {
   Replica primary(start_of(), replica::Role::kAlone, 1);
   std::ignore = stepped(primary, serve(1));
   std::ignore = stepped(primary, replica::BackupJoined{2});
@@ -304,6 +304,48 @@ TEST(JoiningPairTest, ItHoldsWhatItSaysFromTheMomentThatAllIsSentAndIsBackedWhen
   const auto let_go = all<node::Effect>(stepped(primary, replica::CopiesTaken{2, 3}));
   ASSERT_EQ(let_go.size(), 1U);
   EXPECT_EQ(std::get<node::AnswerServe>(let_go[0]).serving.backed, 2U);
+}
+
+// A server of which a process that joins has taken the image, and nothing of `meanwhile` so far.
+Replica with_image_taken(const std::vector<node::Input>& meanwhile, std::uint64_t most_behind) {
+  Replica primary(start_of(), replica::Role::kAlone, 1, most_behind);
+  std::ignore = stepped(primary, serve(1));
+  std::ignore = stepped(primary, replica::BackupJoined{2});
+  std::ignore = stepped(primary, replica::PieceMade{1, {0, "all of it", true}, ""});
+  for (const node::Input& event : meanwhile) std::ignore = stepped(primary, event);
+  std::ignore = stepped(primary, replica::CopiesTaken{2, 1, 1, 1});
+  return primary;
+}
+
+TEST(JoiningPairTest, PushesThatArriveFasterThanItTakesThemWaitForItOnceItHasTheImage) {
+  const wire::PsPut large{{{0, {}, std::string(Replica::kMostUnderWay / 4, 'x')}}};
+  Replica primary = with_image_taken(std::vector(5, said(0, large)), Replica::kMostBehind);
+  // For each event that it takes, another large one arrives.
+  std::uint64_t taken = 1;
+  for (; taken < 6 && !primary.backed(); ++taken) {
+    const auto arrived =
+        stepped(primary, node::RequestHeard{{"link", w(0), taken + 1}, Generation{1}, large});
+    EXPECT_TRUE(all<node::Effect>(arrived).empty()) << "its answer is held";
+    const auto sent =
+        all<replica::EventCopied>(stepped(primary, replica::CopiesTaken{2, taken + 1}));
+    EXPECT_LE(sent.size(), 1U) << "more than kMostUnderWay is not sent at once";
+  }
+  EXPECT_TRUE(primary.backed());
+}
+
+TEST(JoiningPairTest, OneThatHasTheImageAndFallsTooFarBehindGetsNoOtherImageAndIsWaitedFor) {
+  std::vector<node::Input> meanwhile;
+  for (std::uint64_t n = 2; n <= Replica::kAhead + 3; ++n) meanwhile.push_back(serve(n));
+  Replica primary = with_image_taken(meanwhile, 1000);
+  EXPECT_FALSE(all<node::Effect>(stepped(primary, serve(Replica::kAhead + 4))).empty())
+      << "nobody waits for a process that lacks so many";
+  const auto ticked = stepped(primary, node::Input(node::TimePassed{}));
+  EXPECT_TRUE(all<replica::KeepState>(ticked).empty());
+  EXPECT_TRUE(all<node::Effect>(stepped(primary, serve(Replica::kAhead + 5))).empty())
+      << "it is held";
+  std::ignore = stepped(primary, replica::CopiesTaken{2, Replica::kAhead + 1});
+  std::ignore = stepped(primary, replica::CopiesTaken{2, Replica::kAhead + 4});
+  EXPECT_TRUE(primary.backed());
 }
 
 TEST(JoiningPairTest, AProcessThatFallsTooFarBehindGetsAnotherImage) {

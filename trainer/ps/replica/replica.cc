@@ -184,7 +184,13 @@ void Replica::tick() {
     effects_.emplace_back(replica::EventCopied{view_, 0, node::DecisionsApplied{}});
   }
   const std::uint64_t rows = node_.store() == nullptr ? 0 : node_.store()->bytes();
-  if (state_ == State::kSending && behind_ > std::max(most_behind_, rows)) send_image();
+  if (state_ != State::kSending || behind_ <= std::max(most_behind_, rows)) return;
+  // With an image it can take the events, however many they are, if no more are added.
+  if (sender_) {
+    send_image();
+  } else {
+    hold();
+  }
 }
 
 void Replica::acknowledge(std::uint64_t number) {
@@ -218,12 +224,13 @@ void Replica::on(const replica::CopiesTaken& input) {
     send_copies();
   }
   let_go();
-  hold_if_all_is_sent();
+  if (state_ == State::kSending && !sender_ && taken_ <= acknowledged_ + kAhead) hold();
 }
 
-// From: sending. To: primary, once everything is sent: from now on answers are held.
-void Replica::hold_if_all_is_sent() {
-  if (state_ != State::kSending || sent_ < taken_) return;
+// From: sending, once the other process has the image and lacks few events. To: primary; from now
+// on answers are held. It is not awaited that everything is sent: as long as nobody waits for an
+// answer, pushes may arrive faster than the link to the other process takes them.
+void Replica::hold() {
   state_ = State::kPrimary;
   held_from_ = taken_;
 }

@@ -4,7 +4,7 @@
 //   primary ──(view: alone)──> alone        the backup is lost
 //   backup  ──(view: alone)──> alone        the primary is lost: promoted
 //   alone   ──(view: another one joins)──> sending, its state and what follows
-//   sending ──(everything is sent)──> primary
+//   sending ──(the other one has the image, and lacks few events)──> primary
 //   joining ──(the state has come)──> backup
 //   joining, backup ──(its slices or the state cannot be read)──> broken
 //
@@ -21,10 +21,10 @@
 //
 // A process that joins gets an image of the state after some event (state_copy.h), then the events
 // that follow; nobody waits for it meanwhile. Only the two that a group begins with read the
-// group's checkpoint; an image is not begun before its rows are in the primary. When every event
-// has been sent to it, the primary begins to hold its answers, and when everything that it answered
-// before is acknowledged, the primary is backed(): from then on the job daemon may promote the
-// other process.
+// group's checkpoint; an image is not begun before its rows are in the primary. When it has the
+// image and lacks few events, the primary begins to hold its answers, which slows the workers down
+// to what the link between the two carries. When everything that it answered before is
+// acknowledged, the primary is backed(): from then on the job daemon may promote the other process.
 //
 // The two processes have no clock but the shell's ticks, and nothing in them is durable: the views
 // are, in the job daemon's journal.
@@ -105,12 +105,13 @@ using Effects = std::vector<Effect>;
 
 class Replica {
  public:
-  // How many events may be unacknowledged by the other process.
+  // How many events may be sent and unacknowledged by the other process. One that joins and lacks
+  // no more is waited for.
   static constexpr std::uint64_t kAhead = 1024;
   // While the events that were sent and not acknowledged have this many bytes, none is sent.
   static constexpr std::uint64_t kMostUnderWay = 64ULL << 20;
   // How many bytes of events may wait for a process that joins; or as many as the rows have, if
-  // that is more. Beyond that it gets a new image instead.
+  // that is more. Beyond that it gets a new image instead, or is waited for if it has the image.
   static constexpr std::uint64_t kMostBehind = 256ULL << 20;
 
   Replica(node::Start start, replica::Role role, std::uint64_t view = 1,
@@ -177,7 +178,7 @@ class Replica {
   void send_copies();
   void send_again();
   void forget_copies();
-  void hold_if_all_is_sent();
+  void hold();
   void break_up(std::string error, bool unread = false);
   void check_invariants() const;
 

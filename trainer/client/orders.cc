@@ -61,8 +61,12 @@ void Orders::enqueue(Generation generation, Order order, Effects& out) {
   // The order is a repetition, or of a phase that is over.
   if (!is_first && seen->second >= which && !std::holds_alternative<wire::Leave>(order)) return;
   seen->second = which;
+  const bool is_again = tries_again_ == generation;
+  if (is_again && std::holds_alternative<wire::PsRoster>(order)) return;  // servers_ has it
 
   if (standing_ && answers(order, standing_->message.body)) standing_.reset();
+  if (is_again && phase) queue_.push_back({generation, servers_->second});
+  if (phase || generation > tries_again_) tries_again_ = {};
   if (generation > newest_) {
     // An order of a new generation ends the one before, in case its Abort was lost.
     if (newest_ > Generation{}) out.emplace_back(ReleaseCollective{newest_});
@@ -176,9 +180,12 @@ void Orders::stand(OutboundBody body, MonoTime now, Effects& out) {
 }
 
 // A worker that could not begin with its servers has done nothing with them. It tries again when it
-// is told of them again, and that is then no repetition, nor is the phase that follows.
+// is told of them and of the phase again, and that is then no repetition. A roster alone may be one
+// that all workers are told because a server was replaced: nobody has admitted this one again, and
+// its join would go on being repeated.
 void Orders::expect_servers_again() {
-  if (rostered() != current_) return;
+  if (rostered() == Generation{} || rostered() != current_) return;
+  tries_again_ = current_;
   seen_.erase(Order(wire::PsRoster{}).index());
   const auto phase = seen_.find(Order(wire::PhaseStart{}).index());
   if (phase != seen_.end() && phase->second.first == current_) seen_.erase(phase);

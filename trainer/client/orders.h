@@ -6,8 +6,8 @@
 // pointless. For that reason orders may come twice, and the second one is dropped. With parameter
 // servers, a phase counts only after the roster of its generation. Without the roster, the join is
 // repeated; or, in an earlier generation, that generation ends and a join follows, which brings
-// both. After a join that names a problem, the roster of the same generation counts once more: the
-// worker tries again.
+// both. After a join that names a problem, the roster of the same generation counts once more when
+// the phase follows: the worker tries again.
 #pragma once
 
 #include <cstdint>
@@ -89,6 +89,8 @@ class Orders {
   std::optional<std::pair<Generation, wire::PhaseStart>> early_phase_;
   std::map<PlanVersion, wire::Plan> plans_;
   std::optional<std::pair<Generation, wire::PsRoster>> servers_;  // the newest
+  // The generation with whose servers this worker could not begin, until its phase comes again.
+  std::optional<Generation> tries_again_;
   std::optional<wire::Leave> leave_;
 };
 

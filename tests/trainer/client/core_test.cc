@@ -633,6 +633,35 @@ TEST_F(ClientCoreTest, AWorkerThatCouldNotBeginIsToldOfTheServersOfThatGeneratio
   EXPECT_FALSE(core.next_directive());
 }
 
+TEST_F(ClientCoreTest, ARosterThatAllAreToldAgainIsNoReasonToTryAgainBeforeThePhaseComesToo) {
+  const wire::PhaseStart phase{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0};
+  const auto hear_roster = [&](std::uint64_t number) {
+    receive(wire::PsRoster{{"/a"}, SyncStrategy::kPsBsp, 0, {}, {}, {}, number}, Generation{1});
+  };
+  welcome();
+  hear_roster(1);
+  receive(phase, Generation{1});
+  ASSERT_TRUE(next_is<wire::PsRoster>());
+  ASSERT_TRUE(next_is<wire::PhaseStart>());
+  wire::Join cannot;
+  cannot.problem = "cannot reach parameter server s0 from here";
+  step(cannot);
+  for (const std::uint64_t number : {1U, 2U, 2U}) {
+    hear_roster(number);
+    EXPECT_FALSE(core.next_directive()) << "nobody has admitted it again";
+    now += seconds(2);
+    EXPECT_EQ(sent<wire::Join>(step(TimePassed{})).size(), 1U) << "it is not answered";
+  }
+  hear_roster(3);
+  receive(phase, Generation{1});
+  const auto again = core.next_directive();
+  ASSERT_TRUE(again && std::holds_alternative<wire::PsRoster>(again->order));
+  EXPECT_EQ(std::get<wire::PsRoster>(again->order).number, 3U) << "the newest";
+  EXPECT_TRUE(next_is<wire::PhaseStart>());
+  hear_roster(4);
+  EXPECT_FALSE(core.next_directive()) << "it tries already";
+}
+
 TEST_F(ClientCoreTest, AProblemWithServersMakesNoOrdersOfTheNextGenerationComeTwice) {
   welcome();
   receive(wire::PsRoster{{"/a"}, SyncStrategy::kPsBsp, 0}, Generation{1});

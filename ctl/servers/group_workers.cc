@@ -48,6 +48,7 @@ std::optional<ReportTrouble> GroupWorkers::note_trouble(const GroupJoinRequested
                                                         MonoTime now, Duration host_lost_after) {
   Worker& worker = workers_.at(said.member);
   if (worker.troubles > 0 && now - worker.troubled < kSameTrouble) return std::nullopt;
+  if (now - worker.troubled > host_lost_after + kOtherTrouble) worker.troubles = 0;
   if (worker.troubles == 0) worker.first_troubled = now;
   worker.troubled = now;
   ++worker.troubles;

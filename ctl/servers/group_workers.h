@@ -25,6 +25,10 @@ class GroupWorkers {
   // After this time the worker may try again.
   static constexpr Duration kSameTrouble = std::chrono::seconds(5);
   static constexpr std::uint32_t kMostTroubles = 5;
+  // A worker that was well for this time and `host_lost_after` has begun in between. What it
+  // reports then is another trouble, of which the group, which may live for days, has seen nothing
+  // yet.
+  static constexpr Duration kOtherTrouble = std::chrono::seconds(60);
 
   // A new group begins with these workers, or the group is over and has none.
   void begin(const std::vector<Member>& workers);
@@ -47,8 +51,8 @@ class GroupWorkers {
   [[nodiscard]] const std::vector<Member>& leaving() const { return leaving_; }
 
   // An admitted worker could not begin. Empty if it reported that a moment ago. It is the last time
-  // not before `host_lost_after` if it is the servers: one that is on a silent host may be
-  // replaced.
+  // at the fifth trouble in succession, and if it is the servers, not before `host_lost_after`: one
+  // that is on a silent host may be replaced.
   [[nodiscard]] std::optional<ReportTrouble> note_trouble(const GroupJoinRequested& said,
                                                           MonoTime now, Duration host_lost_after);
 
@@ -67,7 +71,7 @@ class GroupWorkers {
   struct Worker {
     State state = State::kNamed;
     std::uint64_t from = 0;
-    std::uint32_t troubles = 0;  // how many in this group
+    std::uint32_t troubles = 0;  // how many in succession, in this group
     MonoTime first_troubled{};
     MonoTime troubled{};  // when it last reported trouble
   };

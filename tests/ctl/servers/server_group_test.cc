@@ -608,6 +608,23 @@ TEST_F(ServerGroupTest, AServerThatIsNotReachedDoesNotEndTheJobBeforeItsHostCanB
   }
 }
 
+TEST_F(ServerGroupTest, TroublesOfOtherHoursAreNotCountedTogether) {
+  ServerGroupConfig config{2, SyncStrategy::kPsBsp, 0};
+  config.host_lost_after = std::chrono::seconds(100);
+  group = ServerGroup(config);
+  form();
+  for (int blip = 0; blip < 10; ++blip) {
+    now += std::chrono::hours(1);
+    for (int n = 0; n < 2; ++n) {
+      now += std::chrono::seconds(10);
+      const auto told = all<ReportTrouble>(
+          step(GroupJoinRequested{w(1), "", key(w(1)), "cannot reach parameter server s1"}));
+      ASSERT_EQ(told.size(), 1U);
+      EXPECT_FALSE(told[0].last) << "its host may be silent for a moment only, as before";
+    }
+  }
+}
+
 TEST_F(ServerGroupTest, GenerationsOfAnEarlierJournalAreNotUsedAgain) {
   ServerGroup next({2, SyncStrategy::kPsBsp, 0});
   next.restore({}, Generation{8});

@@ -20,6 +20,7 @@ enum class ErrorKind {
   kCorrupt,      // stored or received bytes that cannot be what was written
   kObstructed,   // a user's process or file was in the way; another attempt may find none
   kAborted,      // the operation was asked to end
+  kTooLarge,     // it does not fit the message that it would be, however often it is tried
   kInternal,     // none of the above
 };
 

@@ -105,6 +105,9 @@ struct Join {
   // The cause of `problem` is what the members are (their models differ), so that the next
   // generation will have it, too.
   bool lasts = false;
+  // Of a worker of parameter servers: on fewer servers than these, a share of its dense parameters
+  // does not fit a message. 0: that is not known.
+  std::uint32_t fewest_servers = 0;
   ANTDT_MESSAGE("join") {
     v("pid", m.pid);
     v("data", m.data);
@@ -121,6 +124,7 @@ struct Join {
     v("ends", m.ends);
     v("may_pass", m.may_pass);
     v("lasts", m.lasts);
+    v("fewest_servers", m.fewest_servers);
   }
 };
 

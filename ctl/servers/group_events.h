@@ -39,6 +39,7 @@ struct GroupJoinRequested {
   std::string key = {};      // the public key by which it is known over tcp
   std::string problem = {};  // set by a worker that knows where the servers are and could not begin
   Trouble trouble = Trouble::kServers;
+  std::uint32_t fewest_servers = 0;  // said by a worker: its model does not fit fewer; 0: unknown
 };
 // A server has applied an order.
 struct ServeAnswered {

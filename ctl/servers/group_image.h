@@ -61,7 +61,8 @@ struct ServerGroupImage {
   std::vector<wire::PsKey> keys;
   std::vector<ReplicaSet> replica_sets;  // by index; empty in journals of earlier releases
   std::vector<wire::PsMember> keepers = {};
-  std::uint32_t count = 0;  // number of servers; 0: the number in the job file
+  std::uint32_t count = 0;   // number of servers; 0: the number in the job file
+  std::uint32_t fewest = 0;  // servers that the model fits; 0: unknown
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("generation", m.generation);
@@ -80,6 +81,7 @@ struct ServerGroupImage {
     v("seats", m.replica_sets);
     v("keepers", m.keepers);
     v("count", m.count);
+    v("fewest", m.fewest);
   }
 };
 

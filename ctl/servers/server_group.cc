@@ -63,6 +63,7 @@ ServerGroupImage ServerGroup::image() const {
   image.replica_sets = placement_.replica_sets();
   image.keepers = all_to_wire(rows_.keepers());
   image.count = placement_.count();
+  image.fewest = fewest_;
   return image;
 }
 
@@ -81,6 +82,7 @@ void ServerGroup::restore(const ServerGroupImage& image, Generation at_least) {
   backups_ = image.backups;
   rate_ = image.rate;
   cut_.restore(image.cut);
+  fewest_ = image.fewest;
 }
 
 // -------------------------------------------------------------------- its members
@@ -95,6 +97,10 @@ void ServerGroup::on(const GroupJoinRequested& e, Effects& out) {
   if (!roll_.may_join(e.member)) return;
   roll_.note_key(e.member, e.key);
   if (e.member.worker.role == 's') return server_joined(e, out);
+  if (e.fewest_servers > fewest_) {
+    fewest_ = e.fewest_servers;
+    out.emplace_back(PersistGroup{});
+  }
   roll_.worker_joined(e.member);
   if (state_ == State::kGathering) return form_if_complete(out);
   if (!workers_.has(e.member)) {

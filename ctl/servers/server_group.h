@@ -91,6 +91,8 @@ class ServerGroup {
   // While a group gathers: the servers that begin it with the rows that they have.
   [[nodiscard]] std::vector<Member> keepers() const;
   [[nodiscard]] std::uint32_t backups() const { return backups_.value_or(config_.backups); }
+  // How many servers the model needs at least, as its workers say; 0: unknown.
+  [[nodiscard]] std::uint32_t fewest() const { return fewest_; }
   // For people: which processes are waited for, and for what; empty: none.
   [[nodiscard]] std::string waiting_for() const;
   [[nodiscard]] std::vector<Member> missing() const;
@@ -140,6 +142,7 @@ class ServerGroup {
   ChooseRestore question_;  // that is asked next: why the servers could not read rows_.restore()
   Patience patience_;
   std::optional<std::uint32_t> backups_;
+  std::uint32_t fewest_ = 0;
   double rate_ = 1;
   MonoTime released_{};  // when workers were last told that the group is over
   // when workers were last told the roster since a backup was last counted

@@ -19,17 +19,17 @@ using ::testing::HasSubstr;
 
 constexpr const char* kJob = R"({"data": {"format": "index", "records": 100}})";
 
-// As on a device that fails in the first step, and then in whatever is asked of it.
+// As on a device that fails in the first step, with `first`, and then in whatever is asked of it.
 class OnAFailedDevice final : public Engine {
  public:
-  OnAFailedDevice() = default;
+  explicit OnAFailedDevice(Error first) : first_(std::move(first)) {}
   ~OnAFailedDevice() override { std::abort(); }
   OnAFailedDevice(const OnAFailedDevice&) = delete;
   OnAFailedDevice& operator=(const OnAFailedDevice&) = delete;
 
   void begin_step(Collective&) override {}
   [[nodiscard]] Result<BatchSums> compute(const data::Examples&, bool) override {
-    return fail(ErrorKind::kInternal, "CUDA error: an illegal memory access was encountered");
+    return tl::unexpected<Error>(first_);
   }
   [[nodiscard]] Status finish_reduction() override { return failed(); }
   [[nodiscard]] Status apply(double) override { return failed(); }
@@ -46,15 +46,17 @@ class OnAFailedDevice final : public Engine {
 
  private:
   static Status failed() { return fail(ErrorKind::kInternal, "the device has failed before"); }
+  Error first_;
   std::array<float, 4> state_{};
 };
 
 class PartsOnAFailedDevice final : public Parts {
  public:
-  explicit PartsOnAFailedDevice(TrainerConfig config) : Parts(kJob, std::move(config)) {}
+  PartsOnAFailedDevice(TrainerConfig config, Error first)
+      : Parts(kJob, std::move(config)), first_(std::move(first)) {}
   [[nodiscard]] Result<std::unique_ptr<Engine>> engine(const data::DataShape&, const MakePace&,
                                                        const ComputeDevice&) override {
-    return std::make_unique<OnAFailedDevice>();
+    return std::make_unique<OnAFailedDevice>(first_);
   }
   [[nodiscard]] Result<std::unique_ptr<PsModel>> served(const data::DataShape&,
                                                         const MakePace&) override {
@@ -70,7 +72,18 @@ class PartsOnAFailedDevice final : public Parts {
   static tl::unexpected<Error> unused() {
     return fail(ErrorKind::kInternal, "this test does not need it");
   }
+  Error first_;
 };
+
+// A worker whose first step fails with this.
+WorkerProgram failing_with(Error first) {
+  WorkerProgram program;
+  program.parts = [first = std::move(first)](const std::string&) -> Result<std::unique_ptr<Parts>> {
+    ANTDT_TRY(TrainerConfig config, parse_trainer_config(kJob));
+    return std::make_unique<PartsOnAFailedDevice>(std::move(config), first);
+  };
+  return program;
+}
 
 // A worker in a child of this process, which is born before the job daemon's threads are: it is
 // told the socket once that is there.
@@ -115,12 +128,8 @@ class WorkerProcess {
 };
 
 TEST(WorkerMain, AFailedDeviceDoesNotKeepTheReasonFromBeingTold) {
-  WorkerProgram program;
-  program.parts = [](const std::string&) -> Result<std::unique_ptr<Parts>> {
-    ANTDT_TRY(TrainerConfig config, parse_trainer_config(kJob));
-    return std::make_unique<PartsOnAFailedDevice>(std::move(config));
-  };
-  WorkerProcess worker(program);
+  WorkerProcess worker(
+      failing_with({ErrorKind::kInternal, "CUDA error: an illegal memory access was encountered"}));
   FakeJob job(1, {{wire::PhaseKind::kTrain, 100}}, {{{'w', 0}, 10, 1}});
   worker.begin(job.environment(0).socket);
   const int status = worker.await_end();
@@ -130,6 +139,16 @@ TEST(WorkerMain, AFailedDeviceDoesNotKeepTheReasonFromBeingTold) {
   const auto byes = job.seen().byes;
   ASSERT_TRUE(byes.contains({'w', 0}));
   EXPECT_THAT(byes.at({'w', 0}).error, HasSubstr("an illegal memory access"));
+}
+
+// Otherwise it is started again as often as its budget allows, and its records are suspected.
+TEST(WorkerMain, WhatDoesNotFitAMessageEndsItForGood) {
+  WorkerProcess worker(failing_with({ErrorKind::kTooLarge, "the rows of one batch are 73 MB"}));
+  FakeJob job(1, {{wire::PhaseKind::kTrain, 100}}, {{{'w', 0}, 10, 1}});
+  worker.begin(job.environment(0).socket);
+  const int status = worker.await_end();
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 93);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ int code_of(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::kUsage:
     case ErrorKind::kCorrupt:
+    case ErrorKind::kTooLarge:
       return ANTDT_CONFIG;
     case ErrorKind::kUnreachable:
       return ANTDT_UNREACHABLE;

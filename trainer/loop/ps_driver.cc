@@ -11,6 +11,7 @@
 #include "trainer/loop/connected.h"
 #include "trainer/loop/leave_watch.h"
 #include "trainer/loop/say.h"
+#include "trainer/ps/calls/row_shares.h"
 #include "trainer/ps/placement.h"
 #include "trainer/worker/habits.h"
 
@@ -24,6 +25,7 @@ worker::WorkerConfig config_of(const PsTools& tools, const PsDriver::Parts& part
   config.join.data = parts.data;
   config.join.key = parts.keys.public_z85;
   config.join.device = parts.device;
+  config.join.fewest_servers = ps::fewest_servers(tools.model.first_values());
   config.has_train_data = parts.train != nullptr;
   config.has_eval_data = parts.eval != nullptr;
   config.eval_batch = parts.eval_batch;

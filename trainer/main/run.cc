@@ -39,6 +39,8 @@ void set_up_signals() {
 constexpr int kCannotGoOn = 76;
 // Another process on the same host would hardly read it either, and no record is to blame.
 constexpr int kDataLost = 74;
+// Its next attempt would have the same, and no record is to blame.
+constexpr int kNeverAgain = 93;
 
 int exit_code_of(const Error& error) {
   switch (error.kind) {
@@ -47,6 +49,8 @@ int exit_code_of(const Error& error) {
       return 2;
     case ErrorKind::kAborted:
       return kCannotGoOn;
+    case ErrorKind::kTooLarge:
+      return kNeverAgain;
     default:
       return 1;
   }

@@ -54,7 +54,7 @@ void ServersGroup::join(Member member, Generation generation, const wire::Join& 
   const bool of_this = generation == this->generation();
   work.then(servers::GroupJoinRequested{member, join.endpoint, join.key,
                                         of_this ? join.problem : std::string(),
-                                        servers::trouble_in(join)});
+                                        servers::trouble_in(join), join.fewest_servers});
 }
 
 void ServersGroup::release(const lifecycle::ReleaseWorker& gone, Work& work) {

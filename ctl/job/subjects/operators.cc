@@ -53,6 +53,15 @@ Status Operators::check(const lifecycle::WorkerCountRequested& e) const {
 
 Status Operators::check(const lifecycle::ServerCountRequested& e) const {
   ANTDT_RETURN_IF_ERROR(parts_.lifecycle.check(e));
+  const std::uint32_t fewest = parts_.servers.fewest();
+  // The present number gives a change up.
+  if (e.count < fewest && e.count != parts_.lifecycle.servers()) {
+    return fail(ErrorKind::kUsage,
+                "parameter servers cannot become {0}: this model has too many dense parameters, of "
+                "which a server's share is one message, for fewer than {1} servers: ask for {1} or "
+                "more",
+                e.count, fewest);
+  }
   if (parts_.servers.serving() || parts_.lifecycle.servers_wanted() > 0) return {};
   return fail(ErrorKind::kRefused,
               "the servers do not serve now, and only then can they become {}: try again soon",

@@ -499,6 +499,20 @@ TEST_F(JobServersTest, FewerServersGoOnWhenTheLastCheckpointOfThoseBeforeIsStore
   EXPECT_EQ(all<job::FindCheckpoint>(joins(w(1))).size(), 1U);
 }
 
+// Each worker would end as it opens its tables, and the run could not be resumed either.
+TEST_F(JobServersTest, FewerServersThanTheModelFitsAreRefused) {
+  start();
+  wire::Join says_how_many = join();
+  says_how_many.key = "key of w0";
+  says_how_many.fewest_servers = 2;
+  says(w(0), says_how_many);
+  const Status refused = machine->check(lifecycle::ServerCountRequested{1, "a test"});
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(refused.error().message.ends_with("ask for 2 or more")) << refused.error().message;
+  feed(lifecycle::ServerCountRequested{1, "a test"});
+  EXPECT_EQ(machine->report().servers_wanted, 0U);
+}
+
 TEST_F(JobServersTest, ServersWithoutWorkersAreAGroupOfTheNextIncarnation) {
   start();
   for (const Member m : {w(0), w(1)}) exits(m, SIGKILL);

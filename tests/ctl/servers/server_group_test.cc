@@ -633,6 +633,19 @@ TEST_F(ServerGroupTest, GenerationsOfAnEarlierJournalAreNotUsedAgain) {
   EXPECT_EQ(group.generation(), Generation{9});
 }
 
+TEST_F(ServerGroupTest, TheFewestServersThatTheModelFitsAreKnownToTheNextIncarnation) {
+  expect({s(0), s(1)}, {w(0), w(1)});
+  EXPECT_EQ(group.fewest(), 0U);
+  const auto told =
+      step(GroupJoinRequested{w(0), "", key(w(0)), "", servers::Trouble::kServers, 2});
+  EXPECT_FALSE(all<PersistGroup>(told).empty());
+  joins(w(1));
+  EXPECT_EQ(group.fewest(), 2U) << "a worker of an earlier release does not say it";
+  ServerGroup next({2, SyncStrategy::kPsBsp, 0});
+  next.restore(group.image(), Generation{});
+  EXPECT_EQ(next.fewest(), 2U);
+}
+
 TEST_F(ServerGroupTest, EveryServerHearsOfOtherBackupsWhileItServes) {
   form();
   const auto told = all<SendServe>(step(TermsSet{1}));

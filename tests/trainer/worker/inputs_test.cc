@@ -16,7 +16,7 @@ TEST(GroupFailed, ANewGroupIsFormedForWhatItMayMend) {
 }
 
 TEST(GroupFailed, AMemberGivesUpForWhatANewGroupCannotMend) {
-  for (const ErrorKind kind : {ErrorKind::kUsage, ErrorKind::kInternal}) {
+  for (const ErrorKind kind : {ErrorKind::kUsage, ErrorKind::kTooLarge, ErrorKind::kInternal}) {
     const Input input = group_failed({kind, "x"});
     const auto* const failed = std::get_if<WorkFailed>(&input);
     ASSERT_NE(failed, nullptr);

@@ -112,7 +112,7 @@ class PsScript : public transcript::Machine {
     if (what == "evaluated") return evaluated_of(line);
     if (what == "lost") return ServersLost{line.rest(0)};
     if (what == "failed") return WorkFailed{{ErrorKind::kIo, line.rest(0)}};
-    if (what == "unfit") return WorkFailed{{ErrorKind::kUsage, line.rest(0)}};
+    if (what == "unfit") return WorkFailed{{ErrorKind::kTooLarge, line.rest(0)}};
     if (what == "damaged") return WorkFailed{{ErrorKind::kCorrupt, line.rest(0)}};
     if (what == "unread") return WorkFailed{{ErrorKind::kPeerIo, line.rest(0)}};
     throw std::runtime_error("no input: " + what);

@@ -1,6 +1,9 @@
 #include "trainer/ps/calls/row_shares.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <functional>
 #include <numeric>
 
 #include "trainer/ps/placement.h"
@@ -15,15 +18,69 @@ Result<std::uint32_t> width_of(std::uint32_t table, const std::vector<std::uint3
   return fail(ErrorKind::kUsage, "table {} of {} that are open", table, widths.size());
 }
 
-Status check_size(std::size_t server, std::size_t servers, std::size_t bytes) {
-  if (bytes <= kMostRowBytes) return {};
-  const std::size_t times = (bytes + kMostRowBytes - 1) / kMostRowBytes;
-  return fail(
-      ErrorKind::kUsage,
-      "the rows of one batch on parameter server s{} are {} bytes, and a message has at most "
-      "{}: set [roles.server] count to {} or more (it is {}), or make the model or its "
-      "batches smaller",
-      server, bytes, kMostRowBytes, servers * times, servers);
+using BytesBySlice = std::array<std::size_t, kSlices>;
+
+bool all_fit(const BytesBySlice& slices, std::size_t servers) {
+  std::vector<std::size_t> bytes(servers);
+  for (std::uint32_t slice = 0; slice < kSlices; ++slice) {
+    bytes[server_of_slice(slice, servers)] += slices[slice];
+  }
+  return std::ranges::max(bytes) <= kMostRowBytes;
+}
+
+// Slices are whole, so the largest share of 9 servers is 8 of 64 slices. 0: no number suffices.
+std::uint32_t fewest_for(const BytesBySlice& slices) {
+  std::uint32_t fewest = 0;
+  for (std::uint32_t servers = kSlices; servers > 0 && all_fit(slices, servers); --servers) {
+    fewest = servers;
+  }
+  return fewest;
+}
+
+// How many bytes of the message one row of these is.
+using BytesOfRow = std::function<std::size_t(const wire::PsRows&)>;
+
+std::size_t keys_in(const wire::PsRows& rows) { return rows.keys.size() / sizeof(std::uint64_t); }
+
+tl::unexpected<Error> share_is_too_large(std::size_t server, std::size_t bytes,
+                                         const std::vector<std::vector<wire::PsRows>>& shares,
+                                         const BytesOfRow& bytes_of_row) {
+  BytesBySlice slices{};
+  for (const auto& share : shares) {
+    for (const wire::PsRows& rows : share) {
+      for (std::size_t i = 0; i < keys_in(rows); ++i) {
+        std::uint64_t key = 0;
+        std::memcpy(&key, rows.keys.data() + i * sizeof key, sizeof key);
+        slices[slice_of(key)] += bytes_of_row(rows);
+      }
+    }
+  }
+  const std::string what = fmt::format(
+      "the rows of one batch on parameter server s{} are {} bytes, and a message has "
+      "at most {}: ",
+      server, bytes, kMostRowBytes);
+  const std::uint32_t fewest = fewest_for(slices);
+  if (fewest == 0) {
+    return fail(ErrorKind::kTooLarge,
+                "{}make the model or its batches smaller; not even {} servers would suffice", what,
+                kSlices);
+  }
+  return fail(ErrorKind::kTooLarge,
+              "{0}{1} servers or more would suffice, and there are {2}. Set [roles.server] count "
+              "to {1} for a new run, or use antdt resize RUN {1} --role server while a run trains "
+              "(with sync = \"hybrid\" that is impossible), or make the model or its batches "
+              "smaller",
+              what, fewest, shares.size());
+}
+
+Status check_fit(const std::vector<std::vector<wire::PsRows>>& shares,
+                 const BytesOfRow& bytes_of_row) {
+  for (std::size_t s = 0; s < shares.size(); ++s) {
+    std::size_t bytes = 0;
+    for (const wire::PsRows& rows : shares[s]) bytes += keys_in(rows) * bytes_of_row(rows);
+    if (bytes > kMostRowBytes) return share_is_too_large(s, bytes, shares, bytes_of_row);
+  }
+  return {};
 }
 
 }  // namespace
@@ -71,26 +128,30 @@ Result<std::vector<std::vector<wire::PsRows>>> shares_of(const std::vector<Table
 }
 
 Status check_sizes(const std::vector<std::vector<wire::PsRows>>& shares) {
-  for (std::size_t s = 0; s < shares.size(); ++s) {
-    std::size_t bytes = 0;
-    for (const wire::PsRows& rows : shares[s]) bytes += rows.keys.size() + rows.values.size();
-    ANTDT_RETURN_IF_ERROR(check_size(s, shares.size(), bytes));
-  }
-  return {};
+  return check_fit(shares, [](const wire::PsRows& rows) {
+    return keys_in(rows) == 0 ? 0 : (rows.keys.size() + rows.values.size()) / keys_in(rows);
+  });
 }
 
 Status check_answers(const std::vector<std::vector<wire::PsRows>>& keys,
                      const std::vector<std::uint32_t>& widths) {
-  ANTDT_RETURN_IF_ERROR(check_sizes(keys));
-  for (std::size_t s = 0; s < keys.size(); ++s) {
-    std::size_t bytes = 0;
-    for (const wire::PsRows& rows : keys[s]) {
-      ANTDT_TRY(const std::uint32_t width, width_of(rows.table, widths));
-      bytes += rows.keys.size() / sizeof(std::uint64_t) * width * sizeof(float);
-    }
-    ANTDT_RETURN_IF_ERROR(check_size(s, keys.size(), bytes));
+  for (const auto& share : keys) {
+    for (const wire::PsRows& rows : share) ANTDT_RETURN_IF_ERROR(width_of(rows.table, widths));
   }
-  return {};
+  ANTDT_RETURN_IF_ERROR(check_sizes(keys));
+  return check_fit(keys,
+                   [&](const wire::PsRows& rows) { return widths[rows.table] * sizeof(float); });
+}
+
+std::uint32_t fewest_servers(const std::vector<TableGradient>& rows) {
+  BytesBySlice slices{};
+  for (const auto& [table, of] : rows) {
+    if (of.keys.empty()) continue;
+    const std::size_t row =
+        sizeof(std::uint64_t) + of.values.size() / of.keys.size() * sizeof(float);
+    for (const std::uint64_t key : of.keys) slices[slice_of(key)] += row;
+  }
+  return fewest_for(slices);
 }
 
 Status join_rows(const PulledTable& table, std::size_t at,

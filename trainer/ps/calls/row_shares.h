@@ -18,7 +18,7 @@ using Split = std::vector<std::vector<std::size_t>>;
 [[nodiscard]] Split split_keys(const std::vector<std::uint64_t>& keys, std::size_t servers);
 
 // Each server's share of these rows. `widths`: floats per row, by table. kUsage: rows that these
-// tables cannot have.
+// tables cannot have. kTooLarge: a share that does not fit a message.
 [[nodiscard]] Result<std::vector<std::vector<wire::PsRows>>> shares_of(
     const std::vector<TableGradient>& tables, const std::vector<std::uint32_t>& widths,
     std::size_t servers);
@@ -27,11 +27,13 @@ using Split = std::vector<std::vector<std::size_t>>;
 // backup gets the message in another one.
 inline constexpr std::size_t kMostRowBytes = wire::kMostFrameBytes - (std::size_t{1} << 20);
 
-// kUsage: a server's share is larger than a message may be.
+// kTooLarge: a server's share is larger than a message may be.
 [[nodiscard]] Status check_sizes(const std::vector<std::vector<wire::PsRows>>& shares);
 // The same for the rows that servers would answer to these keys.
 [[nodiscard]] Status check_answers(const std::vector<std::vector<wire::PsRows>>& keys,
                                    const std::vector<std::uint32_t>& widths);
+// The number of servers from which on each one's share of these rows fits a message; 0: none.
+[[nodiscard]] std::uint32_t fewest_servers(const std::vector<TableGradient>& rows);
 
 // Rows of one table that were requested.
 struct PulledTable {

@@ -76,9 +76,14 @@ void WorkerCalls::open(const wire::PsOpen& tables, MonoTime now, requests::Effec
 
 Status WorkerCalls::put(const std::vector<TableGradient>& values, MonoTime now,
                         requests::Effects& out) {
-  ANTDT_TRY(auto shares, shares_of(values, widths_, requests_.servers()));
+  auto shares = shares_of(values, widths_, requests_.servers());
+  if (!shares) {
+    Error error = std::move(shares.error());
+    if (error.kind == ErrorKind::kTooLarge && version_ == 0) error.kind = ErrorKind::kUsage;
+    return tl::unexpected<Error>(std::move(error));
+  }
   std::vector<wire::PsPut> puts;
-  for (auto& rows : shares) puts.push_back({std::move(rows)});
+  for (auto& rows : *shares) puts.push_back({std::move(rows)});
   call_ = Call{Putting{}, say_all(std::move(puts), now, out)};
   return {};
 }
@@ -127,7 +132,8 @@ void WorkerCalls::advance_call(MonoTime now, requests::Effects& out) {
 
 Result<std::uint64_t> WorkerCalls::answer_of(const Opening&, const Call& call) {
   ANTDT_TRY(const auto opened, take_all<wire::PsOpened>(call.asked));
-  return std::ranges::max(opened, {}, &wire::PsOpened::version).version;
+  version_ = std::ranges::max(opened, {}, &wire::PsOpened::version).version;
+  return version_;
 }
 
 Result<std::uint64_t> WorkerCalls::answer_of(const Putting&, const Call& call) {

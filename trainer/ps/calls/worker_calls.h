@@ -11,10 +11,10 @@
 // on.
 //
 // There is one message for each server, with all tables; keys are split by the server that holds
-// their slice (row_shares.h). What does not fit one message is refused (kUsage): sent, it would end
-// the link, and be sent again over the next one. For one generation of the group. A value without
-// I/O. Each call appends what is to be sent to `out`. Rows and gradients are passed by reference,
-// because they are large.
+// their slice (row_shares.h). What does not fit one message is refused (kTooLarge): sent, it would
+// end the link, and be sent again over the next one. For one generation of the group. A value
+// without I/O. Each call appends what is to be sent to `out`. Rows and gradients are passed by
+// reference, because they are large.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,8 @@ class WorkerCalls {
   // ---- calls to all servers, one at a time; done when take_answer() has a result. open: the
   // tables of the model, and the first values of rows that do not exist yet. It must come before
   // the calls below, which split and join rows of these widths. Its result is the number of updates
-  // applied on the server that is furthest.
+  // applied on the server that is furthest. put: before any update, values that do not fit a
+  // message are a wrong configuration (kUsage).
   void open(const wire::PsOpen& tables, MonoTime now, requests::Effects& out);
   [[nodiscard]] Status put(const std::vector<TableGradient>& values, MonoTime now,
                            requests::Effects& out);
@@ -157,6 +158,7 @@ class WorkerCalls {
   std::uint32_t home_;
   Requests requests_;
   std::vector<std::uint32_t> widths_;  // by table
+  std::uint64_t version_ = 0;          // when the tables were opened
   std::optional<Call> call_;
   std::optional<Result<std::uint64_t>> answer_;
   Ticket last_ticket_ = 0;

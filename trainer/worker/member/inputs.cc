@@ -31,7 +31,8 @@ std::optional<Input> input_of(client::Directive directive) {
 }
 
 Input group_failed(const Error& error) {
-  const bool is_own = error.kind == ErrorKind::kUsage || error.kind == ErrorKind::kInternal;
+  const bool is_own = error.kind == ErrorKind::kUsage || error.kind == ErrorKind::kTooLarge ||
+                      error.kind == ErrorKind::kInternal;
   if (is_own) return WorkFailed{error};
   return CollectiveBroke{error.message};
 }

@@ -238,7 +238,8 @@ void PsMachine::on(const ServersLost& input, MonoTime, Effects& out) {
 // From: opening. To: joining, with the problem; ended, if it is the job's own, as when the model
 // does not fit its servers. From: any other. To: ended.
 void PsMachine::on(const WorkFailed& input, MonoTime, Effects& out) {
-  const bool is_own = input.error.kind == ErrorKind::kUsage;
+  const bool is_own =
+      input.error.kind == ErrorKind::kUsage || input.error.kind == ErrorKind::kTooLarge;
   if (is_own || !std::holds_alternative<Opening>(state_)) return give_up(input.error, out);
   dissolve(input.error.message, out, input.error);
 }

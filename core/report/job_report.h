@@ -81,6 +81,7 @@ struct Failure {
 
 struct Host {
   std::string name = {};
+  std::string agent = {};  // the end point of its agent
   std::uint64_t room = 0;  // how many workers it takes in all
   bool up = false;
   bool closed = false;     // an operator evicted it
@@ -91,6 +92,7 @@ struct Host {
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("name", m.name);
+    v.later("agent", m.agent);
     v("room", m.room);
     v("up", m.up);
     v("closed", m.closed);

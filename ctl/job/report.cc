@@ -62,7 +62,7 @@ std::vector<report::Failure> failures_of(const std::vector<FailureRecord>& failu
 std::vector<report::Host> hosts_of(const std::vector<HostReport>& hosts) {
   std::vector<report::Host> out;
   for (const HostReport& h : hosts) {
-    out.push_back({h.name, h.room, h.up, h.closed, h.probation, h.penalty, {}, {}});
+    out.push_back({h.name, h.agent, h.room, h.up, h.closed, h.probation, h.penalty, {}, {}});
     if (!h.drained.empty()) out.back().drained = h.drained;
     if (!h.devices.devices.empty() || !h.devices.trouble.empty()) {
       out.back().devices = report::report_of(h.devices);

@@ -112,6 +112,7 @@ struct Totals {
 
 struct HostReport {
   std::string name;
+  std::string agent;       // the end point of its agent
   std::uint32_t room = 0;  // how many workers it takes in all
   bool up = false;
   bool closed = false;     // an operator evicted it

@@ -181,6 +181,7 @@ void add_hosts(JobReport& r, const Parts& parts) {
   const Hosts& hosts = parts.lifecycle.hosts();
   for (const HostState& h : hosts.all()) {
     r.hosts.push_back({h.name.empty() ? h.host : h.name,
+                       h.host,
                        h.room,
                        h.up,
                        h.closed,

@@ -26,27 +26,21 @@ struct EvictOptions {
   ThroughAgent through;
 };
 
-// The status of the workers to evict, before the eviction.
-std::vector<report::WorkerStatus> meant(const report::Status& status, const std::string& target) {
-  std::vector<report::WorkerStatus> found;
-  for (const report::WorkerStatus& w : status.workers) {
-    if (launcher::is_running(w) && (w.id == target || w.host == target)) found.push_back(w);
-  }
-  return found;
+// The name of the host that TARGET means, which may be the end point of its agent.
+std::string host_name(const std::string& target, const report::Status& status) {
+  const auto host = std::ranges::find_if(
+      status.hosts, [&](const report::Host& h) { return h.agent == target || h.name == target; });
+  return host == status.hosts.end() ? target : host->name;
 }
 
-// The name of the host that TARGET means, once it is evicted. TARGET may be the end point of its
-// agent, which no status has: then it is the host that is closed now, and was not before.
-std::string host_name(const std::string& target, const report::Status& before,
-                      const report::Status& now) {
-  const auto was_closed = [&](const std::string& name) {
-    const auto found = std::ranges::find(before.hosts, name, &report::Host::name);
-    return found != before.hosts.end() && found->closed;
-  };
-  if (std::ranges::find(now.hosts, target, &report::Host::name) != now.hosts.end()) return target;
-  const auto closed = std::ranges::find_if(
-      now.hosts, [&](const report::Host& h) { return h.closed && !was_closed(h.name); });
-  return closed == now.hosts.end() ? target : closed->name;
+// The workers that TARGET means, and that have not left yet.
+std::vector<report::WorkerStatus> meant(const report::Status& status, const std::string& target) {
+  const std::string host = host_name(target, status);
+  std::vector<report::WorkerStatus> found;
+  for (const report::WorkerStatus& w : status.workers) {
+    if (launcher::is_running(w) && (w.id == target || w.host == host)) found.push_back(w);
+  }
+  return found;
 }
 
 const report::WorkerStatus* find(const report::Status& status, const std::string& id) {
@@ -143,11 +137,10 @@ Status evict(const EvictOptions& options) {
   auto leaving = meant(before, options.target);
   if (leaving.empty()) {
     ANTDT_TRY(const report::Status now, await_status(job));
-    const std::string host = host_name(options.target, before, now);
-    leaving = meant(before, host);
-    if (leaving.empty()) leaving = meant(now, host);  // it came there just before the order
+    leaving = meant(now, options.target);  // it came there just before the order
     if (leaving.empty()) {
-      fmt::print("{} gets no more workers of this job; none of them runs there\n", host);
+      fmt::print("{} gets no more workers of this job; none of them runs there\n",
+                 host_name(options.target, now));
       return {};
     }
   }

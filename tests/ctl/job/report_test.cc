@@ -50,6 +50,15 @@ TEST(SummaryTest, HasTheFieldsOtherToolsCallFor) {
   EXPECT_EQ(s["exit"]["code"], 0);
 }
 
+TEST(StatusTest, AHostIsKnownByItsNameAndByTheEndPointOfItsAgent) {
+  JobReport r = example();
+  r.hosts = {{"a", "10.0.0.7:7700", 2, true}};
+  const json hosts = json::parse(status_json(r))["hosts"];
+  ASSERT_EQ(hosts.size(), 1U);
+  EXPECT_EQ(hosts[0]["name"], "a");
+  EXPECT_EQ(hosts[0]["agent"], "10.0.0.7:7700");
+}
+
 TEST(SummaryTest, WhatTheProgramSkippedIsThereByReason) {
   JobReport r = example();
   EXPECT_FALSE(json::parse(summary_json(r)).contains("skipped_by_program"));

@@ -1,5 +1,7 @@
 """Two agents as daemons of their own on 127.0.0.1, with CURVE."""
 
+import os
+import signal
 import socket
 import subprocess
 import unittest
@@ -7,7 +9,7 @@ import unittest
 import shared  # noqa: F401 (finds what follows)
 import jobs
 import tally
-from harness import BIN, needs_trainer
+from harness import ANTDT, BIN, needs_trainer
 from hosts import Hosts, free_port
 
 ROWS = 8000
@@ -71,9 +73,19 @@ class Cluster(Hosts, tally.TallyTest):
         closed = {h["name"] for h in self.status(run_dir)["hosts"] if h["closed"]}
         self.assertEqual(closed, {idle})
         busy, worker = max(on.items())
-        evicted = self.antdt("evict", run_dir, addresses[busy], timeout=60)
-        self.assertEqual(evicted.returncode, 0, evicted.stderr)
-        self.assertIn(f"{worker} has left {busy}", evicted.stdout)
+        [pid] = [w["pid"] for w in status["workers"] if w["id"] == worker]
+        os.kill(pid, signal.SIGSTOP)  # it takes a while to leave
+        evict = ("evict", run_dir, addresses[busy], "--deadline", "60s")
+        asked = self.antdt(*evict, "--no-wait", timeout=60)
+        self.assertEqual(asked.returncode, 0, asked.stderr)
+        again = subprocess.Popen([ANTDT, *map(str, evict)], env=self.env, cwd=self.dir,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (again.poll() is None and again.kill(), again.communicate()))
+        self.assertIn("waiting for", again.stderr.readline(), "the host is closed, and not yet left")
+        os.kill(pid, signal.SIGCONT)
+        out, err = again.communicate(timeout=60)
+        self.assertEqual(again.returncode, 0, err)
+        self.assertIn(f"{worker} has left {busy}", out)
         self.assertEqual(self.antdt("stop", run_dir).returncode, 0)
         process.communicate(timeout=60)
 

@@ -108,7 +108,7 @@ Result<report::Status> status_of(RunningJob& job) {
   if (status || job.place != RunningJob::Place::kElsewhere) return status;
   auto again = reach_elsewhere(job.run_dir);
   if (!again) return status;
-  job = std::move(*again);
+  std::swap(job, *again);
   return ask();
 }
 

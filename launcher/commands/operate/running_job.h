@@ -25,7 +25,9 @@ struct RunningJob {
   Place place = Place::kHere;
   std::string run_dir;  // kUnknown: the job's id
   launcher::RunControl control;
-  std::unique_ptr<transport::Context> context;  // must outlive the link
+  // Must outlive the link: it cannot end before the link's socket is closed. So another RunningJob
+  // takes the place of this one by std::swap; an assignment would end this context first.
+  std::unique_ptr<transport::Context> context;
   launcher::JobLink link;
   ThroughAgent through = {};  // the agent through which the link leads, if one does
 };

@@ -14,6 +14,7 @@
 #include "core/schema/units.h"
 #include "core/wire/operator_messages.h"
 #include "launcher/commands/commands.h"
+#include "launcher/commands/operate/elsewhere.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/show/runs.h"
 #include "launcher/view/summary_view.h"
@@ -48,12 +49,25 @@ Result<std::optional<std::chrono::milliseconds>> grace_of(const StopOptions& opt
   return std::chrono::milliseconds(ms);
 }
 
-Result<std::chrono::milliseconds> grace_of_job(const std::string& run_dir) {
+// What the job's configuration says about its end.
+struct EndPatience {
+  std::chrono::milliseconds grace = kGraceOfAnother;
+  Duration may_come_back = kMayComeBack;
+};
+
+// If that cannot be read, as on a filesystem that does not answer, the job ends all the same, since
+// it has the order already.
+EndPatience patience_of_job(const std::string& run_dir) {
+  EndPatience patience;
   const auto config =
       within(kDiskPatience, [run_dir] { return launcher::load_effective(run_dir); });
-  if (!config) return kGraceOfAnother;
-  if (!*config) return tl::unexpected<Error>(config->error());
-  return (*config)->failure.stop_grace;
+  if (!config || !*config) return patience;
+  patience.grace = (*config)->failure.stop_grace;
+  // A job daemon that stands by has the job when the lease of the lost one has ended.
+  if (const auto& cluster = (*config)->cluster; !cluster.store.empty()) {
+    patience.may_come_back += cluster.store_lease;
+  }
+  return patience;
 }
 
 // Through an agent, that adds who asks.
@@ -131,12 +145,7 @@ Status await_end(RunningJob& job, std::chrono::milliseconds grace,
 }
 
 // A job that ended by itself at that moment, or failed, is reported as such.
-Result<int> tell_end(const RunningJob& job) {
-  const std::string& run_dir = job.run_dir;
-  if (state_of(job) == RunState::kBrokenOff) {
-    // It says that the run broke off, and how to go on.
-    if (const auto gone = reach(run_dir); !gone) return tl::unexpected<Error>(gone.error());
-  }
+Result<int> tell_end(const std::string& run_dir) {
   ANTDT_TRY(const report::Summary summary, launcher::read_summary(run_dir));
   fmt::print("{}: {}\n", summary.state, run_dir);
   for (const std::string& line : launcher::closing_lines(summary, run_dir)) {
@@ -151,6 +160,40 @@ Result<int> await_gone_from(RunningJob& job, std::chrono::milliseconds grace) {
       await_end(job, grace, [&job] { return has_left(job.through, job.control.job); }));
   fmt::print("{} has left {}\n", job.control.job, job.through.agent);
   return 0;
+}
+
+// For as long as the job runs, here or, once a job daemon that stood by has it, elsewhere.
+Result<int> await_end_of_run(RunningJob& job, std::optional<std::chrono::milliseconds> grace) {
+  const EndPatience patience = patience_of_job(job.run_dir);
+  const SteadyClock clock;
+  std::optional<MonoTime> gone_since;
+  const auto over = [&]() -> Result<bool> {
+    ANTDT_TRY(const RunState state, state_of(job));
+    if (state != RunState::kBrokenOff) {
+      gone_since.reset();
+      return state == RunState::kEnded;
+    }
+    if (!gone_since) gone_since = clock.now();
+    // Elsewhere, it may only be that etcd does not answer.
+    if (job.place != RunningJob::Place::kHere) return false;
+    if (clock.now() - *gone_since < patience.may_come_back) return false;
+    // An error may pass: agents lead to a job daemon that took the job over only after a moment.
+    if (state_elsewhere(job.run_dir) == RunState::kRunning) {
+      ANTDT_TRY(RunningJob elsewhere, reach_elsewhere(job.run_dir));
+      std::swap(job, elsewhere);
+    }
+    return true;
+  };
+  while (true) {
+    ANTDT_RETURN_IF_ERROR(await_end(job, grace.value_or(patience.grace), over));
+    if (state_of(job.run_dir) == RunState::kEnded) return tell_end(job.run_dir);
+    // The error says that the run broke off, and how to go on.
+    if (job.place == RunningJob::Place::kHere) {
+      ANTDT_TRY(RunningJob again, reach(job.run_dir));
+      std::swap(job, again);
+    }
+    gone_since.reset();
+  }
 }
 
 Result<int> stop(const StopOptions& options) {
@@ -169,21 +212,7 @@ Result<int> stop(const StopOptions& options) {
     fmt::print("stopping: {}\n", job.run_dir);
     return await_gone_from(job, grace.value_or(kGraceOfAnother));
   }
-  ANTDT_TRY(const auto usual_grace, grace_of_job(job.run_dir));
-  const SteadyClock clock;
-  std::optional<MonoTime> gone_since;
-  const auto over = [&]() -> Result<bool> {
-    ANTDT_TRY(const RunState state, state_of(job));
-    if (state != RunState::kBrokenOff) {
-      gone_since.reset();
-      return state == RunState::kEnded;
-    }
-    if (!gone_since) gone_since = clock.now();
-    // Elsewhere, it may only be that etcd does not answer.
-    return job.place == RunningJob::Place::kHere && clock.now() - *gone_since >= kMayComeBack;
-  };
-  ANTDT_RETURN_IF_ERROR(await_end(job, grace.value_or(usual_grace), over));
-  return tell_end(job);
+  return await_end_of_run(job, grace);
 }
 
 }  // namespace

@@ -38,13 +38,16 @@ class LostLauncher(SeparateHosts):
                                  (self.c.address, self.c.enter())])
         self.addCleanup(self.etcd.stop)
 
+    def cluster_with_store(self):
+        return (self.cluster(self.b, self.c) +
+                f'store = "{self.etcd.url}"\nstore_ca = "{self.etcd.certificates.ca}"\n'
+                f'store_cert = "{self.etcd.client_certificate}"\nstore_key = "{self.etcd.client_key}"\n')
+
     def job(self, workers=2, delay="20ms"):
-        store = (f'store = "{self.etcd.url}"\nstore_ca = "{self.etcd.certificates.ca}"\n'
-                 f'store_cert = "{self.etcd.client_certificate}"\nstore_key = "{self.etcd.client_key}"\n')
         # The launching host's address, at which no other host can serve metrics.
         metrics = f'[metrics]\nlisten = "{LAUNCHER}:9400"\n'
         text = tally.job(workers=workers, records=RECORDS, epochs=EPOCHS, delay=delay,
-                         extra=self.cluster(self.b, self.c) + store + EXTRA + metrics)
+                         extra=self.cluster_with_store() + EXTRA + metrics)
         return self.write("job.toml", text.replace(
             'command = ["antdt-trainer"]',
             'command = ["antdt-trainer"]\nresources = { cpus = 1 }'))
@@ -167,6 +170,48 @@ class LostLauncher(SeparateHosts):
         self.assertEqual(evicted.returncode, 0, evicted.stderr)
         self.assertIn("w1 has left", evicted.stdout)
 
+    def test_a_stop_waits_for_the_end_of_the_job_that_another_host_goes_on_with(self):
+        go = self.dir / "go"
+        process, run_dir = self.launch(self.stubborn_job(go), "--detach")
+        self.assertEqual(process.wait(60), 0)
+        self.await_status(run_dir, lambda s: s["state"] == "training", 60, "the workers run")
+        self.await_standbys(run_dir, 2)
+        stop = subprocess.Popen([ANTDT, "stop", str(run_dir)], env=self.env, cwd=self.dir,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (stop.poll() is None and stop.kill(), stop.communicate()))
+        await_true(lambda: self.events(run_dir, "stopping"), 30, "the job daemon has the order")
+
+        def none_left():
+            found = [pid for pid in self.processes_of_launcher() if pid != stop.pid]
+            for pid in found:
+                self.kill(pid)
+            return not found
+        await_true(none_left, 20, "the job's processes on the launching host are dead")
+        host, _ = self.await_successor(run_dir)
+        await_true(lambda: stop.poll() is not None or speaks_with_agent(stop.pid), 60,
+                   "the command asks the job daemon that took over")
+        go.write_text("")
+        out, err = stop.communicate(timeout=120)
+        self.assertEqual(stop.returncode, 0, out + err + self.logs_of(host))
+        self.assertIn(f"stopped: {run_dir}", out)
+        self.assertEqual(json.loads((run_dir / "summary.json").read_text())["incarnations"], 2)
+
+    def stubborn_job(self, go):
+        """Its workers stay until that file is there, whoever asks them to leave."""
+        program = f'trap "" TERM; until [ -e {go} ]; do sleep 0.1; done'
+        return self.write("stubborn.toml", f"""
+schema = 1
+[job]
+name = "stubborn"
+[roles.worker]
+count = 2
+protocol = "exec"
+command = ["sh", "-c", {json.dumps(program)}]
+resources = {{ cpus = 1 }}
+[failure]
+stop_grace = "120s"
+{self.cluster_with_store()}""")
+
     def test_training_goes_on_from_another_host(self):
         process, run_dir = self.launch(self.job())
         self.await_training(run_dir, samples=RECORDS // 10)
@@ -191,6 +236,18 @@ class LostLauncher(SeparateHosts):
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertEqual(json.loads((run_dir / "summary.json").read_text())["incarnations"], 2,
                          "\n".join(map(self.logs_of, self.hosts.values())))
+
+
+def speaks_with_agent(pid):
+    """Whether the process has a connection to the port of a host's agent."""
+    process, own = pathlib.Path(f"/proc/{pid}"), set()
+    for descriptor in (process / "fd").glob("*"):
+        try:
+            own.add(os.readlink(descriptor))
+        except OSError:
+            pass  # it was closed meanwhile
+    rows = [line.split() for line in (process / "net" / "tcp").read_text().splitlines()[1:]]
+    return any(row[2].endswith(f":{7700:04X}") and f"socket:[{row[9]}]" in own for row in rows)
 
 
 class InNamespaces(unittest.TestCase):

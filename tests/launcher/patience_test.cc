@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
+#include <memory>
 
 namespace antdt::cli {
 namespace {
@@ -48,6 +50,24 @@ TEST_F(PatienceTest, WhoIsLateIsLeftBehind) {
   const auto soon = [how = look()] { return how("a"); };
   EXPECT_EQ(within(milliseconds(20), late), std::nullopt);
   EXPECT_EQ(within(std::chrono::minutes(1), soon), "a was seen");
+}
+
+TEST_F(PatienceTest, WhileALookAtAPathIsPendingItIsNotLookedAtAgain) {
+  const auto pending = std::make_shared<PendingLooks>();
+  const auto begun = std::make_shared<std::atomic<int>>(0);
+  const auto look_at = [&](const std::string& path, milliseconds patience) {
+    return within(patience, path, pending, [how = look(), begun, path] {
+      ++*begun;
+      return how(path);
+    });
+  };
+  EXPECT_EQ(look_at("standing", milliseconds(20)), std::nullopt);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(look_at("standing", std::chrono::minutes(1)), std::nullopt) << "at once";
+  }
+  EXPECT_LE(*begun, 1);
+  EXPECT_EQ(look_at("a", std::chrono::minutes(1)), "a was seen");
+  EXPECT_EQ(look_at("a", std::chrono::minutes(1)), "a was seen") << "the first look has returned";
 }
 
 TEST(PendingLooks, OnlyOneLookAtAPathIsUnderWay) {

@@ -55,8 +55,8 @@ Result<RunningJob> reach_through(const ThroughAgent& through, const std::string&
 Result<RunningJob> reach(const std::string& job, const ThroughAgent& through) {
   if (through.wanted()) return reach_through(through, job);
   ANTDT_TRY(std::string run_dir, locate_run(job));
-  const auto looked = within(kDiskPatience, [run_dir] { return state_of(run_dir); });
-  if (!looked) return reach_without_files(run_dir);
+  const auto looked = state_in_time(run_dir);
+  if (!looked) return reach_without_files(run_dir, looked.error());
   const RunState here = *looked;
   ANTDT_RETURN_IF_ERROR(check_seen(run_dir));
   // Locks may be shared with the machine on which its daemon runs.
@@ -86,10 +86,12 @@ std::string named(const RunningJob& job) {
 
 Result<RunState> state_of(const RunningJob& job) {
   switch (job.place) {
-    case RunningJob::Place::kHere:
-      // Only its daemon can say more while its filesystem does not answer.
-      return within(kDiskPatience, [run_dir = job.run_dir] { return state_of(run_dir); })
-          .value_or(RunState::kRunning);
+    case RunningJob::Place::kHere: {
+      // Only its daemon can say more while its filesystem does not answer, or with an error.
+      const auto seen = within(kDiskPatience, job.run_dir, job.looks,
+                               [run_dir = job.run_dir] { return seen_state(run_dir); });
+      return seen ? seen->value_or(RunState::kRunning) : RunState::kRunning;
+    }
     case RunningJob::Place::kElsewhere:
       return state_elsewhere(job.run_dir);
     case RunningJob::Place::kUnknown:

@@ -30,12 +30,14 @@ struct RunningJob {
   std::unique_ptr<transport::Context> context;
   launcher::JobLink link;
   ThroughAgent through = {};  // the agent through which the link leads, if one does
+  // At its files, which may not answer: state_of() leaves one thread behind, however often it asks.
+  std::shared_ptr<PendingLooks> looks = std::make_shared<PendingLooks>();
 };
 
 // Through an agent if one is named (then RUN is a job's id); else the job daemon on this host, or,
 // if the run's job goes on elsewhere, that one, through an agent of the job's hosts. The run's
 // filesystem need not answer if its processes are here. The error
-// (kUsage, kUnreachable) says where the job is instead and what to do.
+// (kUsage, kUnreachable, kIo) says where the job is instead and what to do.
 [[nodiscard]] Result<RunningJob> reach(const std::string& job, const ThroughAgent& through = {});
 // Opens the link without asking anything.
 [[nodiscard]] Result<RunningJob> reach_through(const ThroughAgent& through, const std::string& job);
@@ -44,7 +46,7 @@ struct RunningJob {
 [[nodiscard]] std::string named(const RunningJob& job);
 
 // Whether the job runs, here or elsewhere; it does, as far as is known, if its filesystem does not
-// answer. kBrokenOff if the agent through which it was reached
+// answer, or with an error. kBrokenOff if the agent through which it was reached
 // says that the job is not there or has ended; an error if that agent says nothing about it, which
 // (kUnreachable) may pass.
 [[nodiscard]] Result<RunState> state_of(const RunningJob& job);

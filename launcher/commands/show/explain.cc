@@ -34,7 +34,7 @@ std::vector<launcher::EventView> events_in(const std::string& text) {
 // The content of the run's own files.
 struct RunFiles {
   std::string run_dir;
-  RunState state = RunState::kBrokenOff;
+  Result<RunState> state = RunState::kBrokenOff;  // the error: none of them can be seen
   std::string summary;
   std::string events;
   std::optional<bool> has_checkpoint;  // of a run that broke off
@@ -50,16 +50,26 @@ std::optional<bool> has_checkpoint(const std::string& run_dir) {
 Result<RunFiles> read_files(const std::string& run_dir) {
   RunFiles files;
   files.run_dir = run_dir;
-  files.state = state_of(files.run_dir);
-  if (files.state == RunState::kEnded) {
+  files.state = seen_state(files.run_dir);
+  if (!files.state) return files;
+  if (*files.state == RunState::kEnded) {
     ANTDT_TRY(files.summary, read_file(files.run_dir + "/summary.json"));
   }
-  if (files.state == RunState::kBrokenOff) {
+  if (*files.state == RunState::kBrokenOff) {
     files.has_checkpoint = has_checkpoint(files.run_dir);
     files.given_up = launcher::given_up(files.run_dir);
   }
   files.events = read_rotated(files.run_dir + "/events.jsonl");
   return files;
+}
+
+Result<RunFiles> files_in_time(const std::string& run_dir) {
+  const auto files = within(kDiskPatience, [run_dir] { return read_files(run_dir); });
+  if (files) return *files;
+  RunFiles unseen;
+  unseen.run_dir = run_dir;
+  unseen.state = fail(ErrorKind::kUnreachable, "{}", does_not_answer(run_dir));
+  return unseen;
 }
 
 // `events`: those in the files, if they can be read; otherwise those that the daemon has in memory.
@@ -95,23 +105,22 @@ Status explain(const std::string& job, const std::string& worker, bool json) {
   launcher::ExplainInput input;
   input.worker = worker;
   ANTDT_TRY(const std::string run_dir, locate_run(job));
-  const auto files = within(kDiskPatience, [run_dir] { return read_files(run_dir); });
-  if (!files) {
-    ANTDT_TRY(RunningJob running, reach_without_files(run_dir));
+  ANTDT_TRY(const RunFiles files, files_in_time(run_dir));
+  if (!files.state) {
+    ANTDT_TRY(RunningJob running, reach_without_files(run_dir, files.state.error()));
     input.run_dir = running.run_dir;
     ANTDT_RETURN_IF_ERROR(ask_daemon(running, input));
   } else {
-    if (!*files) return tl::unexpected<Error>(files->error());
-    input.run_dir = (*files)->run_dir;
-    input.summary_json = (*files)->summary;
-    input.events = events_in((*files)->events);
-    input.has_checkpoint = (*files)->has_checkpoint;
-    input.given_up = (*files)->given_up;
-    if ((*files)->state == RunState::kRunning) {
+    input.run_dir = files.run_dir;
+    input.summary_json = files.summary;
+    input.events = events_in(files.events);
+    input.has_checkpoint = files.has_checkpoint;
+    input.given_up = files.given_up;
+    if (*files.state == RunState::kRunning) {
       ANTDT_TRY(RunningJob running, reach(input.run_dir));
       ANTDT_RETURN_IF_ERROR(ask_daemon(running, input));
     }
-    if ((*files)->state == RunState::kBrokenOff) {
+    if (*files.state == RunState::kBrokenOff) {
       ANTDT_RETURN_IF_ERROR(check_seen(input.run_dir));
       ANTDT_RETURN_IF_ERROR(ask_elsewhere(input));
     }

@@ -59,7 +59,7 @@ void fill_ended(Row& row) {
 // Its job daemon knows how far it is.
 void fill_standing(Row& row) {
   if (row.run.state == RunState::kRunning) {
-    auto job = reach_without_files(row.run.run_dir);
+    auto job = reach_without_files(row.run.run_dir, {ErrorKind::kUnreachable, row.run.trouble});
     const auto status = job ? status_of(*job) : tl::unexpected<Error>(job.error());
     if (status) fill(row, *status);
   }
@@ -69,7 +69,7 @@ void fill_standing(Row& row) {
 Row row_of(const KnownRun& run) {
   Row row;
   row.run = run;
-  if (!run.answers) {
+  if (!run.trouble.empty()) {
     fill_standing(row);
     return row;
   }

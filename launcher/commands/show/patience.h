@@ -93,4 +93,17 @@ class PendingLooks {
   std::set<std::string> paths_;
 };
 
+// The same about `path`. Nothing, at once, while an earlier look at it is under way.
+template <class Work>
+auto within(Duration patience, const std::string& path,
+            const std::shared_ptr<PendingLooks>& pending, Work work)
+    -> std::optional<decltype(work())> {
+  if (!pending->begin(path)) return {};
+  return within(patience, [path, pending, work = std::move(work)]() mutable {
+    auto found = work();
+    pending->done(path);
+    return found;
+  });
+}
+
 }  // namespace antdt::cli

@@ -31,7 +31,8 @@ std::vector<std::string> directories_in(const std::string& path) {
   std::vector<std::string> found;
   std::error_code error;
   for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
-    if (it->is_directory(error)) found.push_back(it->path().string());
+    std::error_code of_this_one;  // which does not hide the others
+    if (it->is_directory(of_this_one)) found.push_back(it->path().string());
   }
   return found;
 }
@@ -67,13 +68,6 @@ Result<bool> holds_run(const std::string& path) {
               path, why);
 }
 
-std::string unanswered(const std::string& path) {
-  return fmt::format(
-      "the filesystem of {} has not answered for {:.0f} s: look at the disk (or the network) that "
-      "it lies on",
-      path, to_seconds(kDiskPatience));
-}
-
 // The time in the id's ULID, by which runs of different names are ordered.
 std::string_view ulid_of(const KnownRun& run) {
   const std::string_view id = run.job;
@@ -95,10 +89,20 @@ struct Looked {
   bool is_run = false;
 };
 
+Looked look_at_files(const std::string& path) {
+  Looked looked{{path, job_id(path)}, holds_run(path).value_or(false)};
+  if (const auto state = seen_state(path)) {
+    looked.run.state = *state;
+  } else {
+    looked.run.trouble = state.error().message;
+  }
+  return looked;
+}
+
 // Nothing if an earlier look has not returned.
 std::optional<Looked> look_at_run(const std::string& path, PendingLooks& pending) {
   if (!pending.begin(path)) return std::nullopt;
-  Looked looked{{path, job_id(path), state_of(path)}, holds_run(path).value_or(false)};
+  Looked looked = look_at_files(path);
   pending.done(path);
   return looked;
 }
@@ -110,12 +114,7 @@ std::string normal_path(const std::string& path) {
 // Below runs/, without waiting for it. Nothing if it does not answer.
 std::optional<std::vector<std::string>> directories_below(
     const std::string& root, const std::shared_ptr<PendingLooks>& pending) {
-  if (!pending->begin(root)) return std::nullopt;
-  return within(kDiskPatience, [root, pending] {
-    auto found = directories_in(root);
-    pending->done(root);
-    return found;
-  });
+  return within(kDiskPatience, root, pending, [root] { return directories_in(root); });
 }
 
 // What is known of a run whose files have not been looked at.
@@ -124,8 +123,8 @@ struct Unseen {
   std::string socket_dir;  // of its private agent; "": none is known
 };
 
-KnownRun without_files(const std::string& path, const Unseen& unseen) {
-  KnownRun run{path, unseen.job, RunState::kBrokenOff, /*answers=*/false};
+KnownRun without_files(const std::string& path, const Unseen& unseen, const std::string& trouble) {
+  KnownRun run{path, unseen.job, RunState::kBrokenOff, trouble};
   if (run.job.empty()) run.job = fs::path(path).filename().string();
   if (unseen.socket_dir.empty()) return run;
   const bool agent = FileLock::owner(launcher::private_agent_lock(unseen.socket_dir)).has_value();
@@ -134,6 +133,13 @@ KnownRun without_files(const std::string& path, const Unseen& unseen) {
 }
 
 }  // namespace
+
+std::string does_not_answer(const std::string& path) {
+  return fmt::format(
+      "the filesystem of {} has not answered for {:.0f} s: look at the disk (or the network) that "
+      "it lies on",
+      path, to_seconds(kDiskPatience));
+}
 
 std::string job_id(const std::string& run_dir) {
   const auto control = launcher::read_control(run_dir);
@@ -148,6 +154,20 @@ RunState state_of(const std::string& run_dir) {
   const std::string sockets = fs::path(control->agent_socket).parent_path();
   const bool agent = FileLock::owner(launcher::private_agent_lock(sockets)).has_value();
   return agent ? RunState::kRunning : RunState::kBrokenOff;
+}
+
+Result<RunState> seen_state(const std::string& run_dir) {
+  const RunState state = state_of(run_dir);
+  if (state != RunState::kBrokenOff) return state;
+  // Looked at last, so that an error that begins meanwhile is not missed.
+  ANTDT_TRY([[maybe_unused]] const bool is_run, holds_run(run_dir));
+  return state;
+}
+
+Result<RunState> state_in_time(const std::string& run_dir) {
+  const auto seen = within(kDiskPatience, [run_dir] { return seen_state(run_dir); });
+  if (!seen) return fail(ErrorKind::kUnreachable, "{}", does_not_answer(run_dir));
+  return *seen;
 }
 
 // Subdirectories of the runtime directory show which job daemon each agent keeps (docs/agent.md).
@@ -175,7 +195,7 @@ std::vector<KnownRun> known_runs(const std::shared_ptr<PendingLooks>& pending) {
   if (const auto below = directories_below(root, pending)) {
     for (const std::string& path : *below) all.try_emplace(path);
   } else {
-    runs.push_back(without_files(root, {}));
+    runs.push_back(without_files(root, {}, does_not_answer(root)));
   }
   std::vector<std::string> paths;
   for (const auto& [path, unseen] : all) paths.push_back(path);
@@ -185,9 +205,15 @@ std::vector<KnownRun> known_runs(const std::shared_ptr<PendingLooks>& pending) {
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const Unseen& unseen = all[paths[i]];
     if (!found[i] || !*found[i]) {
-      runs.push_back(without_files(paths[i], unseen));
-    } else if ((*found[i])->is_run || !unseen.job.empty()) {
-      runs.push_back((*found[i])->run);
+      runs.push_back(without_files(paths[i], unseen, does_not_answer(paths[i])));
+      continue;
+    }
+    const Looked& looked = **found[i];
+    const bool is_known = !unseen.job.empty();
+    if (is_known && !looked.run.trouble.empty()) {
+      runs.push_back(without_files(paths[i], unseen, looked.run.trouble));
+    } else if (looked.is_run || is_known) {
+      runs.push_back(looked.run);
     }
   }
   std::ranges::sort(runs, std::ranges::greater{}, ulid_of);
@@ -221,8 +247,10 @@ Result<std::string> locate_run(const std::string& name) {
   }
   for (const KnownAgent& agent : known_agents()) {
     const auto at = std::ranges::find(paths, normal_path(agent.run_dir));
-    const bool stands = at != paths.end() && !held[static_cast<std::size_t>(at - paths.begin())];
-    if (agent.job == name || stands) return agent.run_dir;
+    if (agent.job == name) return agent.run_dir;
+    if (at == paths.end()) continue;
+    const auto& seen = held[static_cast<std::size_t>(at - paths.begin())];
+    if (!seen || !*seen) return agent.run_dir;  // its daemon can be asked all the same
   }
   const std::vector<KnownRun> runs = known_runs();
   std::vector<KnownRun> meant;
@@ -232,7 +260,7 @@ Result<std::string> locate_run(const std::string& name) {
   }
   if (meant.size() == 1) return meant.front().run_dir;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    if (!held[i]) return fail(ErrorKind::kUnreachable, "{}", unanswered(paths[i]));
+    if (!held[i]) return fail(ErrorKind::kUnreachable, "{}", does_not_answer(paths[i]));
     if (!*held[i]) return tl::unexpected<Error>(held[i]->error());
   }
   if (meant.empty()) {
@@ -244,9 +272,10 @@ Result<std::string> locate_run(const std::string& name) {
 
 Result<std::string> find_job(const std::string& name) {
   ANTDT_TRY(std::string run_dir, locate_run(name));
-  if (within(kDiskPatience, [run_dir] { return state_of(run_dir); })) return run_dir;
-  return fail(ErrorKind::kUnreachable, "{}. If the job runs, antdt status {} asks its daemon",
-              unanswered(run_dir), run_dir);
+  const auto seen = state_in_time(run_dir);
+  if (seen) return run_dir;
+  return fail(seen.error().kind, "{}. If the job runs, antdt status {} asks its daemon",
+              seen.error().message, run_dir);
 }
 
 std::string operator_name() {

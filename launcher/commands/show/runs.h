@@ -17,9 +17,13 @@ struct KnownRun {
   std::string run_dir;  // absolute
   std::string job;      // the id ends with a ULID, so of the same name later ids are greater
   RunState state = RunState::kEnded;
-  // False: its filesystem does not, so `state` is only whether its private agent runs here.
-  bool answers = true;
+  // Why its files cannot be seen, so that `state` is only whether its private agent runs here; "":
+  // they can.
+  std::string trouble = {};
 };
+
+// Says that a path's filesystem has not answered within kDiskPatience, and what to look at.
+[[nodiscard]] std::string does_not_answer(const std::string& path);
 
 // The id of the run's job; for a run that was never started, the name of its directory.
 [[nodiscard]] std::string job_id(const std::string& run_dir);
@@ -27,6 +31,11 @@ struct KnownRun {
 // A job daemon writes its summary last, so while it exists the run is running. While its agent
 // exists, the job daemon comes back.
 [[nodiscard]] RunState state_of(const std::string& run_dir);
+// The same, but an error (kIo) if the directory answers with one, as a stale mount does: that is
+// not that nothing of the run is there.
+[[nodiscard]] Result<RunState> seen_state(const std::string& run_dir);
+// The same; kUnreachable if that filesystem does not answer for a few seconds.
+[[nodiscard]] Result<RunState> state_in_time(const std::string& run_dir);
 
 // The runs below runs/ in the working directory, and runs in any directory whose processes run,
 // newest first. A run elsewhere that has ended is not found, because there is no list of runs. Runs
@@ -46,12 +55,13 @@ struct KnownAgent {
 [[nodiscard]] std::vector<KnownAgent> known_agents();
 
 // The run directory for a run directory, a job's id or the beginning of an id; for "" the newest
-// running job. The error (kUsage) lists the runs that exist; kIo if this user may not look there,
-// and kUnreachable if that filesystem does not answer.
+// running job. The error (kUsage) lists the runs that exist; kIo if this user may not look there or
+// that filesystem answers with an error, and kUnreachable if it does not answer.
 //
 // Of a run whose processes are here, the filesystem need not answer.
 [[nodiscard]] Result<std::string> locate_run(const std::string& name);
-// The same for who needs the run's files: kUnreachable, too, if their filesystem does not answer.
+// The same for who needs the run's files: an error, too, if their filesystem does not answer
+// (kUnreachable), or with an error (kIo).
 [[nodiscard]] Result<std::string> find_job(const std::string& name);
 
 // How the help of every command describes its JOB.

@@ -7,7 +7,7 @@
 
 namespace antdt::cli {
 
-Result<RunningJob> reach_without_files(const std::string& name) {
+Result<RunningJob> reach_without_files(const std::string& name, const Error& trouble) {
   const std::filesystem::path meant = std::filesystem::path(launcher::absolute_path(name, "."));
   for (const KnownAgent& agent : known_agents()) {
     const bool same = std::filesystem::path(agent.run_dir).lexically_normal() ==
@@ -21,11 +21,8 @@ Result<RunningJob> reach_without_files(const std::string& name) {
     return RunningJob{RunningJob::Place::kHere, agent.run_dir, std::move(control),
                       std::move(context), std::move(link)};
   }
-  return fail(
-      ErrorKind::kUnreachable,
-      "the filesystem of {} has not answered for {:.0f} s, and no job daemon of that run is "
-      "found on this machine: look at the disk (or the network) that it lies on",
-      name, to_seconds(kDiskPatience));
+  return fail(trouble.kind, "no job daemon of the run in {} is found on this machine, and {}", name,
+              trouble.message);
 }
 
 }  // namespace antdt::cli

@@ -107,9 +107,9 @@ Status print_status(const StatusOptions& options) {
   } else {
     ANTDT_TRY(run_dir, locate_run(options.job));
   }
-  const auto found = within(kDiskPatience, [run_dir] { return state_of(run_dir); });
+  const auto found = state_in_time(run_dir);
   if (!found) {  // the error of the job daemon says more
-    ANTDT_TRY(RunningJob standing, reach_without_files(run_dir));
+    ANTDT_TRY(RunningJob standing, reach_without_files(run_dir, found.error()));
     return print_running(standing, options);
   }
   RunState state = *found;

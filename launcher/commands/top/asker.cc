@@ -83,7 +83,9 @@ class Links {
   static Status ask_status(const KnownRun& run, Job& job) {
     if (!job.link) {
       ANTDT_TRY(RunningJob link,
-                run.answers ? reach(run.run_dir) : reach_without_files(run.run_dir));
+                run.trouble.empty()
+                    ? reach(run.run_dir)
+                    : reach_without_files(run.run_dir, {ErrorKind::kUnreachable, run.trouble}));
       job.link.emplace(std::move(link));
     }
     ANTDT_TRY(const auto answer, job.link->link.status(0, kOneAnswer));

@@ -1,14 +1,18 @@
-"""The files of one of two runs are on a filesystem that does not answer. Commands about the other run, and
-about all of them, go on, and those about this run ask its job daemon or say what they wait for."""
+"""The files of one of two runs are on a filesystem that does not answer, or only with errors. Commands about
+the other run, and about all of them, go on, and those about this run ask its job daemon or say what they
+wait for."""
 
 import json
 import os
 import pathlib
+import subprocess
 import time
 import unittest
 
 import shared  # noqa: F401 (finds what follows)
-from harness import EndToEnd, await_true
+from harness import ANTDT, BIN, EndToEnd, await_true
+
+LIBRARY = BIN.parent / "tests" / "libantdt_slow_path.so"
 
 JOB = """
 schema = 1
@@ -39,7 +43,12 @@ class OneStandingRun(EndToEnd):
         lock, away = run_dir / "jobd.lock", run_dir / "away"
         lock.rename(away)
         os.mkfifo(lock)
-        return lambda: away.replace(lock)
+
+        def answer():
+            end = os.open(lock, os.O_RDWR)  # who waits goes on
+            away.replace(lock)
+            os.close(end)
+        return answer
 
     def says(self, *args, code=0):
         """What antdt prints; that it returns at all is the point."""
@@ -81,6 +90,49 @@ class OneStandingRun(EndToEnd):
         answer()
         await_true(lambda: (run_dir / "summary.json").exists(), 60, "it has stopped")
         self.assertIn("stopped", self.says("status", run_dir))
+
+    @unittest.skipUnless(LIBRARY.exists(), "the unit tests' library is not built")
+    def test_a_run_whose_files_answer_with_an_error_has_not_broken_off(self):
+        job, run_dir = self.begin("stale")
+        usual, self.env = self.env, dict(
+            self.env, LD_PRELOAD=str(LIBRARY), ANTDT_TEST_SLOW_PATH=str(run_dir),
+            ANTDT_TEST_SLOW_CONTROL=str(self.write("control", "fail ESTALE")))
+        for name in ((), (job,), (job[:-3],), (run_dir,)):
+            self.assertRegex(self.says("status", *name), r"(?m)^\s*w1 ")
+        self.assertIn("w0", self.says("explain", job, "w0"))
+        [row] = json.loads(self.says("jobs", "--json"))
+        self.assertEqual((row["job"], row["running"], row["workers"]), (job, True, 2))
+        self.assertIn("w1 is asked to leave", self.says("evict", job, "w1", "--no-wait"))
+        for command in (("logs", job), ("attach", job), ("data", "audit", run_dir)):
+            refused = self.antdt(*command)
+            self.assertNotEqual(refused.returncode, 0, command)
+            self.assertIn(f"whether {run_dir} holds a run cannot be seen: Stale file handle", refused.stderr)
+            self.assertIn(f"antdt status {run_dir} asks its daemon", refused.stderr)
+        stop = subprocess.Popen([ANTDT, "stop", run_dir], env=self.env, cwd=self.dir,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (stop.poll() is None and stop.kill(), stop.communicate()))
+        await_true(lambda: (run_dir / "summary.json").exists(), 60, "it has stopped")
+        self.write("control", "")
+        out, err = stop.communicate(timeout=60)
+        self.assertEqual(stop.returncode, 0, out + err)
+        self.assertIn("stopped", out)
+        self.env = usual
+
+    def test_status_that_watches_leaves_one_thread_behind(self):
+        job, run_dir = self.begin("watched")
+        watch = subprocess.Popen([ANTDT, "status", job, "--watch", "--json"], env=self.env, cwd=self.dir,
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(lambda: (watch.poll() is None and watch.kill(), watch.communicate()))
+        threads = pathlib.Path(f"/proc/{watch.pid}/task")
+        self.assertTrue(watch.stdout.readline(), "the first round")
+        before = len(list(threads.iterdir()))
+        answer = self.stand(run_dir)
+        for _ in range(6):
+            self.assertEqual(json.loads(watch.stdout.readline())["job"], job)
+        self.assertLessEqual(len(list(threads.iterdir())), before + 1)
+        answer()
+        self.says("stop", job)
+        self.assertIn("stopped", watch.communicate(timeout=60)[0])
 
 
 if __name__ == "__main__":

@@ -48,12 +48,12 @@ std::optional<ReportTrouble> GroupWorkers::note_trouble(const GroupJoinRequested
                                                         MonoTime now, Duration host_lost_after) {
   Worker& worker = workers_.at(said.member);
   if (worker.troubles > 0 && now - worker.troubled < kSameTrouble) return std::nullopt;
-  if (now - worker.troubled > host_lost_after + kOtherTrouble) worker.troubles = 0;
+  const bool servers = said.trouble == Trouble::kServers;
+  if (servers && now - worker.troubled > host_lost_after + kOtherTrouble) worker.troubles = 0;
   if (worker.troubles == 0) worker.first_troubled = now;
   worker.troubled = now;
   ++worker.troubles;
-  const bool may_be_host =
-      said.trouble == Trouble::kServers && now - worker.first_troubled < host_lost_after;
+  const bool may_be_host = servers && now - worker.first_troubled < host_lost_after;
   return ReportTrouble{said.member, said.problem, worker.troubles >= kMostTroubles && !may_be_host,
                        said.trouble};
 }

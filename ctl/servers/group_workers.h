@@ -25,9 +25,9 @@ class GroupWorkers {
   // After this time the worker may try again.
   static constexpr Duration kSameTrouble = std::chrono::seconds(5);
   static constexpr std::uint32_t kMostTroubles = 5;
-  // A worker that was well for this time and `host_lost_after` has begun in between. What it
-  // reports then is another trouble, of which the group, which may live for days, has seen nothing
-  // yet.
+  // A worker that has reached its servers for this time and `host_lost_after` has begun in between,
+  // so that one it cannot reach then is another trouble. Not so with a checkpoint: each try of all
+  // workers may read it as a whole.
   static constexpr Duration kOtherTrouble = std::chrono::seconds(60);
 
   // A new group begins with these workers, or the group is over and has none.

@@ -39,7 +39,7 @@ void set_up_signals() {
 constexpr int kCannotGoOn = 76;
 // Another process on the same host would hardly read it either, and no record is to blame.
 constexpr int kDataLost = 74;
-// Its next attempt would have the same, and no record is to blame.
+// The plans would lead its next attempt to as large a batch, and no record is to blame.
 constexpr int kNeverAgain = 93;
 
 int exit_code_of(const Error& error) {

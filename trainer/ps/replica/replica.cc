@@ -224,10 +224,11 @@ void Replica::on(const replica::CopiesTaken& input) {
     send_copies();
   }
   let_go();
-  if (state_ == State::kSending && !sender_ && taken_ <= acknowledged_ + kAhead) hold();
+  const bool lacks_little = taken_ <= acknowledged_ + kAhead && behind_ <= most_behind_;
+  if (state_ == State::kSending && !sender_ && lacks_little) hold();
 }
 
-// From: sending, once the other process has the image and lacks few events. To: primary; from now
+// From: sending, once the other process has the image and lacks little. To: primary; from now
 // on answers are held. It is not awaited that everything is sent: as long as nobody waits for an
 // answer, pushes may arrive faster than the link to the other process takes them.
 void Replica::hold() {

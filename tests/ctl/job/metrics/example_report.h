@@ -40,7 +40,7 @@ inline JobReport example_report() {
                  "w1 ran out of memory",
                  1,
                  {}}};
-  r.hosts = {{"a", 2, true, false, false, 0}};
+  r.hosts = {{"a", "a:7000", 2, true, false, false, 0}};
   r.budgets = {{"oom", 2, 1}};
   return r;
 }

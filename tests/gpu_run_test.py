@@ -186,7 +186,7 @@ class GpuRun(unittest.TestCase):
                                           nccl=lambda build: ran.append("nccl")):
             self.run_.measured(self.run_.Build(self.arguments(within=0)), ["tests", "nccl"], table, None)
         self.assertEqual(ran, [])
-        self.assertEqual(table.text().count("not run: no time is left"), 2)
+        self.assertEqual(table.text().count("not run: no time is left."), 2)
         self.assertFalse(table.failed)
 
     def test_no_program_gets_more_time_than_is_left(self):

@@ -93,9 +93,9 @@ void Agent::tell_devices() {
   wire::HostDevices now = without_numbers(devices_for(sockets_->own()));
   if (now == told_devices_) return;
   if (now.trouble.empty() && !told_devices_.trouble.empty()) {
-    log_info("it is known again how the GPUs are");
+    log_info("the state of the GPUs is known again, and they are leased again");
   } else if (now.trouble != told_devices_.trouble) {
-    log_warn("no GPU is leased now: {}", now.trouble);
+    log_warn("no further GPU is leased: {}", now.trouble);
   }
   for (const wire::HostDevice& device : now.devices) {
     const auto before =

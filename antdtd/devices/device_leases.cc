@@ -155,8 +155,10 @@ std::string DeviceLeases::trouble_now() const {
   const std::set<std::string> uuids = leased_uuids();
   const bool named = std::ranges::any_of(uuids, [](const auto& uuid) { return !uuid.empty(); });
   if (!named) return "";
-  return fmt::format("processes have GPUs here that only NVML tells from the others. {}",
-                     only_counted_);
+  return fmt::format(
+      "processes here have GPUs that were leased by UUID, and without NVML this agent cannot tell "
+      "which of the counted GPUs those are. {}",
+      only_counted_);
 }
 
 std::vector<std::string> DeviceLeases::problems() const {

@@ -37,8 +37,10 @@ void Endings::make_sure(const ProcessKey& key, Wanted wanted) {
     if (found == endings_.end() || found->second.wanted.helper != helper) return;
     log_warn(
         "{}: its shim was killed, and process {}, which ends what the shim left, took longer than "
-        "{:.0f} s (its user may have stopped it) and is killed: processes of this job may be left",
-        describe(key), helper, to_seconds(kHelperPatience));
+        "{:.0f} s (its user may have stopped it) and is killed: processes of this job may be left; "
+        "as root, "
+        "end those of the user whose /proc/PID/environ has ANTDT_JOB_ID={}",
+        describe(key), helper, to_seconds(kHelperPatience), key.job);
     kill(helper, SIGKILL);
     if (!is_watched) waitpid(helper, nullptr, WNOHANG);
     helper_over(key, helper);

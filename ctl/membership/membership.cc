@@ -192,9 +192,9 @@ GiveUp Membership::cannot_form(const std::string& reason) const {
       members_.all(), [&](const ExpectedMember& m) { return m.host != members_.at(0).host; });
   return {fmt::format("{} ({} times in a row, for {:.0f} s){}", reason, failed_.count(),
                       to_seconds(failed_.lasted(now_)),
-                      several_hosts ? "; do the hosts reach each other on [cluster] interface, "
-                                      "and does a firewall let [cluster] ports through?"
-                                    : ""),
+                      several_hosts ? "; check that the hosts reach each other on [cluster] "
+                                      "interface, and that no firewall blocks [cluster] ports"
+                                    : "; antdt logs RUN shows what the workers wrote last"),
           ExitClass::kHost, 3};
 }
 

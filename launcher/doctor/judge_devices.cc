@@ -9,7 +9,7 @@ namespace {
 constexpr const char* kReset =
     "nvidia-smi -q -i N says more; before nvidia-smi --gpu-reset -i N, drain the host, wait for "
     "its processes to end, and stop what keeps the GPU open: systemctl stop antdtd "
-    "nvidia-persistenced, and DCGM";
+    "nvidia-persistenced nvidia-dcgm. After the reset start them again, and antdt undrain HOST";
 constexpr const char* kWhy = "jobs lease them: a device that is not healthy is given to nobody";
 
 std::string holders_of(const report::HostDevice& device) {

@@ -117,7 +117,7 @@ Obstacle share_a_device(const std::vector<MemberSays>& members) {
   return found(
       fmt::format(
           "two members on {} use the device {}, and NCCL hangs if they do. Give each worker a "
-          "device of its own (roles.worker.resources.devices in job.toml)",
+          "device of its own (roles.worker.resources.gpus in job.toml)",
           second->host, second->device),
       members, comes_second);
 }

@@ -50,7 +50,7 @@ Result<std::shared_ptr<Backend>> load_backend(const BackendOptions& options) {
   if (options.device >= devices) {
     return fail(ErrorKind::kUsage,
                 "there is no device {}: this process sees {} (CUDA_VISIBLE_DEVICES={}). A worker "
-                "gets devices by roles.worker.resources.devices in job.toml",
+                "gets devices by roles.worker.resources.gpus in job.toml",
                 options.device, devices, options.environment("CUDA_VISIBLE_DEVICES"));
   }
   backend->device = options.device;

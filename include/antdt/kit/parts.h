@@ -24,7 +24,8 @@ class ANTDT_KIT_API Reader {
   [[nodiscard]] virtual std::string fingerprint() const { return {}; }
   // Fills, for each column, rows.at(name), a tensor of records x sizes whose row i is for
   // record_numbers[i]. A record that cannot be read is an exception that says why. An id that is
-  // not below id_rows, or, of more than two classes, a label that is none of them, ends the worker.
+  // not below id_rows, or, with more than two classes, a label that is not from 0 to classes - 1,
+  // ends the worker.
   virtual void read(std::span<const std::uint64_t> record_numbers, Tensors& rows) = 0;
 };
 

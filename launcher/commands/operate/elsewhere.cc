@@ -74,12 +74,12 @@ std::string unseen_host(const std::string& run_dir) {
 Status check_seen(const std::string& run_dir) {
   const std::string host = unseen_host(run_dir);
   if (host.empty()) return {};
-  return fail(
-      ErrorKind::kUnreachable,
-      "the run in {} was started on {}, and its job daemon can be reached from there only: "
-      "give the command on {}, or ask an agent of the job's hosts by its id (antdt status {} "
-      "--agent HOST:PORT). If {} is lost: antdt run --resume {} --lost-host {}",
-      run_dir, host, host, job_id(run_dir), host, run_dir, host);
+  return fail(ErrorKind::kUnreachable,
+              "the run in {} was started on {}, and its job daemon can be reached from there only: "
+              "give the command on {}, or ask an agent on one of the job's hosts, with the job's "
+              "id: antdt status {} "
+              "--agent HOST:PORT. If {} is lost: antdt run --resume {} --lost-host {}",
+              run_dir, host, host, job_id(run_dir), host, run_dir, host);
 }
 
 }  // namespace antdt::cli

@@ -162,8 +162,8 @@ void tell_absent(const std::vector<std::string>& hosts, const std::set<std::stri
   }
   if (unused.empty()) return;
   fmt::print(stderr,
-             "antdt: no answer from {}: the job goes on without, and uses no such host again, "
-             "since it was evicted (antdt evict)\n",
+             "antdt: no answer from {}: the job goes on without these hosts, and does not use them "
+             "again, because they were evicted (antdt evict)\n",
              fmt::join(unused, ", "));
 }
 

@@ -61,9 +61,9 @@ void fill_standing(Row& row) {
   if (row.run.state == RunState::kRunning) {
     auto job = reach_without_files(row.run.run_dir, {ErrorKind::kUnreachable, row.run.trouble});
     const auto status = job ? status_of(*job) : tl::unexpected<Error>(job.error());
-    if (status) fill(row, *status);
+    if (status) return fill(row, *status);
   }
-  row.state = "its filesystem does not answer";
+  row.state = "its files cannot be seen";
 }
 
 Row row_of(const KnownRun& run) {

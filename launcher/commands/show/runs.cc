@@ -45,14 +45,16 @@ tl::unexpected<Error> not_allowed(const std::string& path, const std::string& wh
   if (about.st_uid == ::geteuid()) {
     return fail(
         ErrorKind::kIo,
-        "whether {} holds a run cannot be seen: {}. You own {}: let yourself in by chmod u+rx",
-        path, why, at.string());
+        "whether {} holds a run cannot be seen: {}. {} belongs to you: chmod u+rx {} lets you in",
+        path, why, at.string(), at.string());
   }
   const std::string owner = user_name(about.st_uid);
-  return fail(ErrorKind::kIo,
-              "whether {} holds a run cannot be seen: {}. {} belongs to {}: run the command as {}, "
-              "or ask an agent of the job's hosts by its id (antdt status JOB --agent HOST:PORT)",
-              path, why, at.string(), owner, owner);
+  return fail(
+      ErrorKind::kIo,
+      "whether {} holds a run cannot be seen: {}. {} belongs to {}: run the command as {}, "
+      "or ask an agent on one of the job's hosts, with the job's id: antdt status JOB --agent "
+      "HOST:PORT",
+      path, why, at.string(), owner, owner);
 }
 
 // kIo if that cannot be seen.
@@ -62,10 +64,12 @@ Result<bool> holds_run(const std::string& path) {
   if (error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG) return false;
   const std::string why = std::generic_category().message(error);
   if (error == EACCES || error == EPERM) return not_allowed(path, why);
-  return fail(ErrorKind::kIo,
-              "whether {} holds a run cannot be seen: {}. Look at the filesystem that it lies on, "
-              "or ask an agent of the job's hosts by its id (antdt status JOB --agent HOST:PORT)",
-              path, why);
+  return fail(
+      ErrorKind::kIo,
+      "whether {} holds a run cannot be seen: {}. Look at the filesystem that it lies on, "
+      "or ask an agent on one of the job's hosts, with the job's id: antdt status JOB --agent "
+      "HOST:PORT",
+      path, why);
 }
 
 // The time in the id's ULID, by which runs of different names are ordered.

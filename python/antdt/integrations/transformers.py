@@ -91,7 +91,8 @@ def _prepare_model(trainer: Any) -> None:
             getattr(model, f"{name}_enable")(**given)
             return
     raise ValueError(f"TrainingArguments(gradient_checkpointing=…): {type(model).__name__} has no "
-                     f"gradient_checkpointing_enable, which would have activations computed again")
+                     f"gradient_checkpointing_enable, which would have activations computed again. Leave the "
+                     f"argument out, or use a model that has that method")
 
 
 def _precision(args: Any) -> ContextManager[Any]:

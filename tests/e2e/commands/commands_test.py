@@ -57,7 +57,7 @@ name = "two"
 [roles.worker]
 count = 2
 protocol = "exec"
-command = ["sleep", "1000"]
+command = ["sh", "-c", "echo on; exec sleep 1000"]
 """
 
 # Slow enough that what the test does falls into training.

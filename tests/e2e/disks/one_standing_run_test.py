@@ -67,7 +67,7 @@ class OneStandingRun(EndToEnd):
         self.assertRegex(self.says("status", healthy_dir), r"(?m)^\s*w1 ")
         jobs = {run["job"]: run for run in json.loads(self.says("jobs", "--json"))}
         self.assertEqual((jobs[healthy]["state"], jobs[healthy]["workers"]), ("training", 2))
-        self.assertEqual(jobs[standing]["state"], "its filesystem does not answer")
+        self.assertEqual(jobs[standing]["state"], "its files cannot be seen")
         self.assertEqual((jobs[standing]["running"], jobs[standing]["workers"]), (True, 2))
         top = self.says("top", "--once")
         self.assertIn(healthy, top)

@@ -97,7 +97,7 @@ using Effects = std::vector<Effect>;
 struct Start {
   wire::PsRoster roster;
   Duration give_up{};  // kUnreachable if a request is not answered for this long; 0: never
-  // The interval at which an unanswered request is looked after: said again, or asked behind.
+  // The interval after which an unanswered request is followed by an empty one, or sent again.
   Duration again = std::chrono::seconds(2);
   // kUnreachable if a server that was never heard accepts no connection for this long, since it was
   // asked and since it was named.

@@ -34,7 +34,7 @@ enum class Sabotage {
                   // may have applied and the ledger does not know
   kStayPaused,    // the daemon does not notice that the disk has room again
   kLieAboutData,  // a worker with other data reports the launcher's data
-  kSayNoBytes,    // a worker does not report the progress of its checkpoint
+  kSayNoBytes,    // a worker reports its checkpoint, and no progress of it
   kWrongDomain,   // the daemon takes a worker for one of another domain
   kComputeTwice,  // a desk of shared steps hands a record to two members
   // Where members mix their replicas:

@@ -193,7 +193,8 @@ void Worker::saved(const wire::CheckpointWritten& written, worker::Save::Kind ki
 }
 
 void Worker::say_io(client::Io io) {
-  if (sabotage_ != Sabotage::kSayNoBytes) core_.set_io(std::move(io));
+  if (sabotage_ == Sabotage::kSayNoBytes) io.done_bytes = 0;
+  core_.set_io(std::move(io));
 }
 
 // ------------------------------------------------------------------- a step

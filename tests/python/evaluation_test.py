@@ -114,21 +114,26 @@ class Evaluation(python_jobs.PythonJobs):
         self.assertRegex(shown, r"accuracy +odd +records/squared")
         self.assert_nothing_left()
 
+    def ordered(self, *words):
+        done = self.antdt(*words)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
     def test_a_job_stopped_in_an_evaluation_loses_nothing_and_goes_on_with_it(self):
         job = self.job_of(2, 1)  # so that some batches are left when the order comes
         job.write_text(job.read_text() + '[checkpoint]\nevery = "0s"\n')
         process, run_dir = self.start_job(job)
         await_true(lambda: len(self.notes()[0][0]) > 300, 60, "an evaluation that is under way")
-        self.ask("stop", run_dir)
+        self.ordered("stop", run_dir)
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 75, self.why(out, err, run_dir))
         self.assertEqual(len(list((run_dir / "checkpoints").glob("s*"))), 1,
                          "what was trained is kept, though no checkpoint was ever due")
         self.assertEqual(self.notes()[1][0], [], "no member has the result yet")
-        self.ask("run", "--resume", run_dir)
+        self.ordered("run", "--resume", run_dir)
         summary = json.loads((run_dir / "summary.json").read_text())
         self.assertEqual(summary["lineages"], 2)
-        for epoch in json.loads(self.ask("data", "audit", run_dir, "--json"))["epochs"]:
+        for epoch in json.loads(self.ordered("data", "audit", run_dir, "--json"))["epochs"]:
             self.assertEqual((epoch["once"], epoch["repeated"], epoch["lost"]), (RECORDS, 0, 0))
         seen, found = self.notes()
         self.assertEqual(set(seen[0]), set(range(EVALUATED)))

@@ -134,6 +134,7 @@ Status print_jobs(const std::vector<KnownRun>& runs, bool json) {
   }
   for (const Row& row : rows) {
     if (!row.paused.empty()) fmt::print("{} is {}\n", row.run.job, row.paused);
+    if (!row.run.trouble.empty()) fmt::print("{}: {}\n", row.run.job, row.run.trouble);
   }
   return {};
 }

@@ -67,8 +67,9 @@ class OneStandingRun(EndToEnd):
         self.assertRegex(self.says("status", healthy_dir), r"(?m)^\s*w1 ")
         jobs = {run["job"]: run for run in json.loads(self.says("jobs", "--json"))}
         self.assertEqual((jobs[healthy]["state"], jobs[healthy]["workers"]), ("training", 2))
-        self.assertEqual(jobs[standing]["state"], "its files cannot be seen")
-        self.assertEqual((jobs[standing]["running"], jobs[standing]["workers"]), (True, 2))
+        self.assertEqual((jobs[standing]["state"], jobs[standing]["workers"]), ("training", 2))
+        self.assertTrue(jobs[standing]["running"])
+        self.assertRegex(self.says("jobs"), rf"(?m)^{standing}: .*does not answer")
         top = self.says("top", "--once")
         self.assertIn(healthy, top)
         self.assertIn(standing, top)

@@ -98,7 +98,7 @@ TEST(NcclRefusal, AHostWithoutADeviceIsRefused) {
 
 TEST(NcclRefusal, TwoMembersOnOneDeviceAreRefused) {
   const MemberSetup same{"device=0000:3B:00.0"};
-  Group group({same, same}, refused_with({"host-a", "0000:3B:00.0", "resources.devices"}, {1}));
+  Group group({same, same}, refused_with({"host-a", "0000:3B:00.0", "resources.gpus"}, {1}));
   group.expect_all_well();
 }
 

@@ -69,7 +69,7 @@ class OneStandingRun(EndToEnd):
         self.assertEqual((jobs[healthy]["state"], jobs[healthy]["workers"]), ("training", 2))
         self.assertEqual((jobs[standing]["state"], jobs[standing]["workers"]), ("training", 2))
         self.assertTrue(jobs[standing]["running"])
-        self.assertRegex(self.says("jobs"), rf"(?m)^{standing}: .*does not answer")
+        self.assertRegex(self.says("jobs"), rf"(?m)^{standing}: .*has not answered")
         top = self.says("top", "--once")
         self.assertIn(healthy, top)
         self.assertIn(standing, top)

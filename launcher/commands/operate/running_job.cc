@@ -3,16 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <thread>
 
+#include "core/os/fs.h"
 #include "core/report/states.h"
 #include "core/schema/units.h"
 #include "core/wire/drill_messages.h"
 #include "core/wire/operator_messages.h"
 #include "launcher/commands/operate/elsewhere.h"
 #include "launcher/commands/show/standing_run.h"
+#include "launcher/start/leftovers.h"
 #include "launcher/start/paths.h"
 
 namespace antdt::cli {
@@ -84,13 +87,26 @@ std::string named(const RunningJob& job) {
                                                   : job.run_dir;
 }
 
+namespace {
+
+bool has_agent(const launcher::RunControl& control) {
+  const std::string sockets = std::filesystem::path(control.jobd_socket).parent_path();
+  return FileLock::owner(launcher::private_agent_lock(sockets)).has_value();
+}
+
+}  // namespace
+
 Result<RunState> state_of(const RunningJob& job) {
   switch (job.place) {
     case RunningJob::Place::kHere: {
-      // Only its daemon can say more while its filesystem does not answer, or with an error.
       const auto seen = within(kDiskPatience, job.run_dir, job.looks,
                                [run_dir = job.run_dir] { return seen_state(run_dir); });
-      return seen ? seen->value_or(RunState::kRunning) : RunState::kRunning;
+      if (seen && *seen) return **seen;
+      // While its filesystem does not answer, or with an error, its agent is known by a lock that
+      // lies elsewhere.
+      if (has_agent(job.control)) return RunState::kRunning;
+      return fail(ErrorKind::kIo, "no process of the run is left on this machine, and {}",
+                  seen ? seen->error().message : does_not_answer(job.run_dir));
     }
     case RunningJob::Place::kElsewhere:
       return state_elsewhere(job.run_dir);

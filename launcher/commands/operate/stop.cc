@@ -111,9 +111,10 @@ std::string why_late(const RunningJob& job, std::chrono::milliseconds grace) {
 }
 
 // Returns when `over` is true. Waits for `grace` and some time after it, and for as long as the
-// last checkpoint is written, as the job does. An error of `over` is none if it may pass.
+// last checkpoint is written, as the job does. An error of `over` is none if it may pass. It is not
+// late before `not_late_before`, which `over` may set.
 Status await_end(RunningJob& job, std::chrono::milliseconds grace,
-                 const std::function<Result<bool>()>& over) {
+                 const std::function<Result<bool>()>& over, const MonoTime& not_late_before) {
   const SteadyClock clock;
   MonoTime deadline = clock.now() + grace + kAfterGrace;
   MonoTime tell_at = clock.now() + kTellEvery;
@@ -121,7 +122,7 @@ Status await_end(RunningJob& job, std::chrono::milliseconds grace,
   while (true) {
     const auto ended = over();
     const MonoTime now = clock.now();
-    const bool late = now > deadline;
+    const bool late = now > std::max(deadline, not_late_before);
     if (!ended && (late || ended.error().kind != ErrorKind::kUnreachable)) {
       return tl::unexpected<Error>(ended.error());
     }
@@ -157,7 +158,7 @@ Result<int> tell_end(const std::string& run_dir) {
 // Only whether the agent still has the job can be known.
 Result<int> await_gone_from(RunningJob& job, std::chrono::milliseconds grace) {
   ANTDT_RETURN_IF_ERROR(
-      await_end(job, grace, [&job] { return has_left(job.through, job.control.job); }));
+      await_end(job, grace, [&job] { return has_left(job.through, job.control.job); }, {}));
   fmt::print("{} has left {}\n", job.control.job, job.through.agent);
   return 0;
 }
@@ -167,6 +168,7 @@ Result<int> await_end_of_run(RunningJob& job, std::optional<std::chrono::millise
   const EndPatience patience = patience_of_job(job.run_dir);
   const SteadyClock clock;
   std::optional<MonoTime> gone_since;
+  MonoTime not_late_before{};
   const auto over = [&]() -> Result<bool> {
     ANTDT_TRY(const RunState state, state_of(job));
     if (state != RunState::kBrokenOff) {
@@ -174,6 +176,7 @@ Result<int> await_end_of_run(RunningJob& job, std::optional<std::chrono::millise
       return state == RunState::kEnded;
     }
     if (!gone_since) gone_since = clock.now();
+    not_late_before = *gone_since + patience.may_come_back + kAfterGrace;
     // Elsewhere, it may only be that etcd does not answer.
     if (job.place != RunningJob::Place::kHere) return false;
     if (clock.now() - *gone_since < patience.may_come_back) return false;
@@ -185,7 +188,7 @@ Result<int> await_end_of_run(RunningJob& job, std::optional<std::chrono::millise
     return true;
   };
   while (true) {
-    ANTDT_RETURN_IF_ERROR(await_end(job, grace.value_or(patience.grace), over));
+    ANTDT_RETURN_IF_ERROR(await_end(job, grace.value_or(patience.grace), over, not_late_before));
     if (state_of(job.run_dir) == RunState::kEnded) return tell_end(job.run_dir);
     // The error says that the run broke off, and how to go on.
     if (job.place == RunningJob::Place::kHere) {

@@ -94,7 +94,8 @@ void print(const std::vector<std::string>& lines) {
 }
 
 void follow(const std::string& run_dir, RunOutput& output) {
-  while (state_of(run_dir) == RunState::kRunning) {
+  // While its files answer with an error, nobody knows that it is over.
+  while (seen_state(run_dir).value_or(RunState::kRunning) == RunState::kRunning) {
     print(output.read(false));
     std::this_thread::sleep_for(kPoll);
   }

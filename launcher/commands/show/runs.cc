@@ -163,9 +163,10 @@ RunState state_of(const std::string& run_dir) {
 Result<RunState> seen_state(const std::string& run_dir) {
   const RunState state = state_of(run_dir);
   if (state != RunState::kBrokenOff) return state;
-  // Looked at last, so that an error that begins meanwhile is not missed.
+  // Looked at behind it, so that an error that begins meanwhile is not missed; and once more, so
+  // that one that ends meanwhile is not taken for the end of the run.
   ANTDT_TRY([[maybe_unused]] const bool is_run, holds_run(run_dir));
-  return state;
+  return state_of(run_dir);
 }
 
 Result<RunState> state_in_time(const std::string& run_dir) {

@@ -2,7 +2,9 @@
 
 #include <filesystem>
 
+#include "core/os/fs.h"
 #include "launcher/commands/show/runs.h"
+#include "launcher/start/leftovers.h"
 #include "launcher/start/paths.h"
 
 namespace antdt::cli {
@@ -13,6 +15,7 @@ Result<RunningJob> reach_without_files(const std::string& name, const Error& tro
     const bool same = std::filesystem::path(agent.run_dir).lexically_normal() ==
                       (meant / "").parent_path().lexically_normal();
     if (!same && agent.job != name) continue;
+    if (!FileLock::owner(launcher::private_agent_lock(agent.socket_dir))) continue;  // it is gone
     launcher::RunControl control;
     control.job = agent.job;
     control.jobd_socket = agent.socket_dir + "/jobd.sock";

@@ -348,6 +348,18 @@ TEST(JoiningPairTest, OneThatHasTheImageAndFallsTooFarBehindGetsNoOtherImageAndI
   EXPECT_TRUE(primary.backed());
 }
 
+TEST(JoiningPairTest, OneThatHasTheImageAndDoesNotCatchUpIsWaitedFor) {
+  std::vector<node::Input> meanwhile;
+  for (std::uint64_t n = 2; n <= Replica::kAhead + 3; ++n) meanwhile.push_back(serve(n));
+  Replica primary = with_image_taken(meanwhile, Replica::kMostBehind);
+  std::ignore = stepped(primary, node::Input(node::TimePassed{}));
+  EXPECT_FALSE(all<node::Effect>(stepped(primary, serve(Replica::kAhead + 4))).empty())
+      << "it may still catch up by itself";
+  std::ignore = stepped(primary, node::Input(node::TimePassed{}));
+  EXPECT_TRUE(all<node::Effect>(stepped(primary, serve(Replica::kAhead + 5))).empty())
+      << "it is held";
+}
+
 TEST(JoiningPairTest, AProcessThatFallsTooFarBehindGetsAnotherImage) {
   Replica primary(start_of(), replica::Role::kAlone, 1, 1000);
   std::ignore = stepped(primary, serve(1));

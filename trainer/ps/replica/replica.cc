@@ -183,14 +183,17 @@ void Replica::tick() {
     asked_behind_ = sent_;
     effects_.emplace_back(replica::EventCopied{view_, 0, node::DecisionsApplied{}});
   }
+  if (state_ != State::kSending) return;
   const std::uint64_t rows = node_.store() == nullptr ? 0 : node_.store()->bytes();
-  if (state_ != State::kSending || behind_ <= std::max(most_behind_, rows)) return;
-  // With an image it can take the events, however many they are, if no more are added.
+  const bool too_far_behind = behind_ > std::max(most_behind_, rows);
   if (sender_) {
-    send_image();
-  } else {
-    hold();
+    behind_before_.reset();
+    if (too_far_behind) send_image();
+    return;
   }
+  // With an image it can take the events, however many they are, if they become fewer.
+  const auto before = std::exchange(behind_before_, behind_);
+  if (too_far_behind || (before && behind_ >= *before)) hold();
 }
 
 void Replica::acknowledge(std::uint64_t number) {
@@ -244,6 +247,7 @@ void Replica::on(const replica::BackupJoined& input) {
   become_alone(input.view);
   if (state_ == State::kBroken) return;
   state_ = State::kSending;
+  behind_before_.reset();
   image_is_due_ = true;
   begin_due_image();
 }

@@ -189,11 +189,12 @@ class Replica {
   std::uint64_t most_behind_;
   std::uint64_t taken_ = 0;  // number of events that changed this node
   std::uint64_t acknowledged_ = 0;
-  std::uint64_t acknowledged_before_ = 0;    // its value at the last tick
-  std::uint64_t sent_ = 0;                   // the newest event that was copied
-  std::deque<replica::EventCopied> copied_;  // not acknowledged yet; consecutive numbers
-  std::uint64_t behind_ = 0;                 // bytes of these
-  std::uint64_t under_way_ = 0;              // bytes of those of these that were sent
+  std::uint64_t acknowledged_before_ = 0;       // its value at the last tick
+  std::uint64_t sent_ = 0;                      // the newest event that was copied
+  std::deque<replica::EventCopied> copied_;     // not acknowledged yet; consecutive numbers
+  std::uint64_t behind_ = 0;                    // bytes of these
+  std::optional<std::uint64_t> behind_before_;  // its value at the last tick, once all is taken
+  std::uint64_t under_way_ = 0;                 // bytes of those of these that were sent
   std::uint64_t asked_behind_ = 0;  // the event behind which the other process was asked; 0: none
   std::deque<Held> held_;
   std::set<std::pair<std::string, std::uint64_t>> held_answers_;  // of these, to which requests

@@ -260,8 +260,8 @@ class SystemAgents(AgentsCase):
         agents[1].wait(10)
         resumed = self.antdt("run", "--resume", run_dir, "--detach")
         self.assertEqual(resumed.returncode, 0, resumed.stdout + resumed.stderr)
-        self.assertIn(f"no answer from 127.0.0.1:{ports['hostb']}: the job goes on without, and uses "
-                      "no such host again, since it was evicted", resumed.stderr)
+        self.assertIn(f"no answer from 127.0.0.1:{ports['hostb']}: the job goes on without these "
+                      "hosts, and does not use them again, because they were evicted", resumed.stderr)
         self.assertNotIn("as soon as antdtd runs there", resumed.stderr)
         self.assertEqual(self.antdt("stop", run_dir).returncode, 0)
 

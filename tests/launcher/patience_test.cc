@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <future>
 #include <memory>
 
@@ -77,6 +79,31 @@ TEST(PendingLooks, OnlyOneLookAtAPathIsUnderWay) {
   EXPECT_TRUE(looks.begin("b"));
   looks.done("a");
   EXPECT_TRUE(looks.begin("a"));
+}
+
+TEST(Patience, AThreadThatIsLeftBehindTakesNoSignalOfThoseThatWaitForIt) {
+  sigset_t signals;
+  sigset_t before;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGUSR1);
+  auto stands = std::make_shared<std::promise<void>>();
+  std::shared_future<void> gone = stands->get_future().share();
+  EXPECT_FALSE(within(std::chrono::milliseconds(1), [gone] {
+    gone.wait();
+    return true;
+  }));
+  const auto none = each_within(std::chrono::milliseconds(1), {"a"}, [gone](const std::string&) {
+    gone.wait();
+    return true;
+  });
+  EXPECT_FALSE(none.at(0));
+  pthread_sigmask(SIG_BLOCK, &signals, &before);
+  kill(getpid(), SIGUSR1);  // whose default is the end of the process
+  int taken = 0;
+  EXPECT_EQ(sigwait(&signals, &taken), 0);
+  EXPECT_EQ(taken, SIGUSR1);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  stands->set_value();
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Looks at files that may be on a filesystem that does not answer. A call to such a filesystem
-// cannot be interrupted, so it is made on a thread that is left behind.
+// cannot be interrupted, so it is made on a thread that is left behind. Signals are for the threads
+// that wait for them: one that was left behind would end the process by theirs.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/threads/blocked_signals.h"
 
 namespace antdt::cli {
 
@@ -26,7 +28,10 @@ template <class Work>
 auto within(Duration patience, Work work) -> std::optional<decltype(work())> {
   auto done = std::make_shared<std::promise<decltype(work())>>();
   auto found = done->get_future();
-  std::thread([done, work = std::move(work)]() mutable { done->set_value(work()); }).detach();
+  {
+    const BlockedSignals no_signals;
+    std::thread([done, work = std::move(work)]() mutable { done->set_value(work()); }).detach();
+  }
   if (found.wait_for(patience) != std::future_status::ready) return {};
   return found.get();
 }
@@ -51,6 +56,7 @@ auto each_within(Duration patience, const std::vector<std::string>& paths, Look 
     std::vector<std::optional<decltype(look(paths.front()))>> found;
   };
   auto shared = std::make_shared<Shared>(paths, std::move(look));
+  std::optional<BlockedSignals> no_signals(std::in_place);
   for (std::size_t i = 0; i < std::min(paths.size(), kThreads); ++i) {
     std::thread([shared] {
       std::unique_lock lock(shared->mutex);
@@ -65,6 +71,7 @@ auto each_within(Duration patience, const std::vector<std::string>& paths, Look 
       }
     }).detach();
   }
+  no_signals.reset();
   std::unique_lock lock(shared->mutex);
   while (shared->done < paths.size()) {
     const std::size_t before = shared->done;

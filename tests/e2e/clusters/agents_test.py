@@ -216,8 +216,8 @@ class SystemAgents(AgentsCase):
             agent.wait(10)
         self.assert_nothing_left()
 
-    @needs_trainer
-    def test_a_run_is_resumed_once_an_agent_of_it_answers(self):
+    def train_on_two_hosts(self):
+        """(ports by host, agents, process, run directory) of a job that makes progress."""
         keys = self.keys()
         ports = {name: free_port() for name in ("hosta", "hostb")}
         agents = [self.start_agent(name, port) for name, port in ports.items()]
@@ -225,6 +225,11 @@ class SystemAgents(AgentsCase):
         process, run_dir = self.start_job(
             self.slow_job(f'[cluster]\nhosts = [{hosts}]\nkeys = "{keys}"\n'))
         self.await_progress(process, run_dir)
+        return ports, agents, process, run_dir
+
+    @needs_trainer
+    def test_a_run_is_resumed_once_an_agent_of_it_answers(self):
+        ports, agents, process, run_dir = self.train_on_two_hosts()
         self.assertEqual(self.antdt("stop", run_dir).returncode, 0)
         process.communicate(timeout=120)
         for agent in agents:
@@ -246,13 +251,7 @@ class SystemAgents(AgentsCase):
 
     @needs_trainer
     def test_an_evicted_host_that_is_away_is_not_said_to_be_used_again(self):
-        keys = self.keys()
-        ports = {name: free_port() for name in ("hosta", "hostb")}
-        agents = [self.start_agent(name, port) for name, port in ports.items()]
-        hosts = ", ".join(f'"127.0.0.1:{port}"' for port in ports.values())
-        process, run_dir = self.start_job(
-            self.slow_job(f'[cluster]\nhosts = [{hosts}]\nkeys = "{keys}"\n'))
-        self.await_progress(process, run_dir)
+        ports, agents, process, run_dir = self.train_on_two_hosts()
         self.assertEqual(self.antdt("evict", run_dir, "hostb").returncode, 0)
         self.assertEqual(self.antdt("stop", run_dir).returncode, 0)
         process.communicate(timeout=120)

@@ -1,9 +1,9 @@
 // How a generation is formed, from the members that have joined to the settled one.
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 
-#include "core/check.h"
 #include "ctl/membership/membership.h"
 
 namespace antdt::ctl::membership {

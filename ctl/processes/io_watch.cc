@@ -84,7 +84,7 @@ bool IoWatch::reads(Member member) const { return of(member).what == kReadsCheck
 
 bool IoWatch::indexes(Member member) const {
   const std::string what = of(member).what;
-  return what == kOpensData || what == kIndexesData || what == kChecksIndex;
+  return what != kWaitsForIndex && opens_data(what);
 }
 
 bool IoWatch::some_move(MonoTime now) const {

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/clock.h"
 #include "include/antdt.h"
 #include "trainer/c_api/data_progress.h"
 #include "trainer/c_api/handle.h"
@@ -27,8 +26,6 @@ struct antdt_data {
 
 namespace {
 
-// A phrase of ctl/processes/io_watch.h, as those of trainer/data/index/opening.h are.
-constexpr const char* kOpensData = "opening the data";
 constexpr std::uint32_t kFlagsOfProgress = ANTDT_DATA_WAITS;
 
 Result<std::unique_ptr<antdt_data>> open_lines(const antdt_data_options& options) {
@@ -134,7 +131,7 @@ int antdt_data_progress(const char* path, uint64_t done_bytes, uint64_t total_by
     if (path == nullptr) {
       progress.ends();
     } else {
-      const char* what = (flags & ANTDT_DATA_WAITS) != 0 ? data::kWaitsForIndex : kOpensData;
+      const char* what = (flags & ANTDT_DATA_WAITS) != 0 ? data::kWaitsForIndex : data::kOpensData;
       progress.tell({what, path, done_bytes, total_bytes});
     }
     return ANTDT_OK;

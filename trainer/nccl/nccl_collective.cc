@@ -256,8 +256,14 @@ Result<UniqueId> NcclBuilder::make_id() const {
 Result<UniqueId> NcclBuilder::share_id(Collective& host) const {
   Result<UniqueId> made;
   MemberSays mine{.host = options_.place.host};
-  if (host.rank() == 0) made = make_id();
-  made ? void(mine.id = *made) : void(mine.trouble = made.error().message);
+  if (host.rank() == 0) {
+    made = make_id();
+    if (made) {
+      mine.id = *made;
+    } else {
+      mine.trouble = made.error().message;
+    }
+  }
   ANTDT_TRY(const auto members, gather(host, mine));
   if (!made) return made;
   if (members[0].trouble.empty()) return members[0].id;

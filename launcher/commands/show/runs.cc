@@ -1,6 +1,5 @@
 #include "launcher/commands/show/runs.h"
 
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -283,11 +282,6 @@ Result<std::string> find_job(const std::string& name) {
               seen.error().message, run_dir);
 }
 
-std::string operator_name() {
-  const uid_t uid = ::geteuid();
-  const passwd* entry = ::getpwuid(uid);
-  const std::string user = entry != nullptr ? entry->pw_name : fmt::format("uid {}", uid);
-  return user + "@" + antdtd::host_name();
-}
+std::string operator_name() { return user_name(::geteuid()) + "@" + antdtd::host_name(); }
 
 }  // namespace antdt::cli

@@ -236,7 +236,4 @@ def _cached(kind: str, paths: Sequence[str], place: str, build: Callable[[Tell],
         raise PermissionError(
             f"the index of {paths[0]} cannot be written to {folder}: {error}. Let somebody build it who "
             f"may write there, or use index=\"cache\"") from error
-    if found is None:
-        description, memory = _parse(path)
-        found = Index(description, memory, base)
-    return found
+    return found if found is not None else Index(*_parse(path), base)

@@ -35,7 +35,7 @@ class _Scan:
         self.text = bytearray()
         self.known: Dict[str, int] = {}
 
-    def add(self, number: int, path: str) -> None:
+    def add(self, number: int, path: str, size: int) -> None:
         with open(path, "rb") as file:
             head = file.read(8)
         if head.startswith(_PACKED):
@@ -62,9 +62,9 @@ class _Scan:
         except tarfile.TarError as error:
             raise ValueError(f"{path} is no whole tar file: {error}") from error
         if self.tars and self.tars[-1] == number \
-                and self.offsets[-1] + self.sizes[-1] > os.path.getsize(path):
+                and self.offsets[-1] + self.sizes[-1] > size:
             raise ValueError(f"{path} is cut short")
-        self._passed += os.path.getsize(path)
+        self._passed += size
 
     def _begin(self, key: str) -> None:
         self.samples.append(len(self.tars))
@@ -82,7 +82,7 @@ def _build(paths: Sequence[str], tell: Tell) -> Built:
     states = states_of(paths, tell)
     scan = _Scan(sum(state[0] for state in states.values()), tell)
     for number, path in enumerate(paths):
-        scan.add(number, path)
+        scan.add(number, path, states[path][0])
     return Built(states, {"samples": scan.samples, "keys": scan.keys, "tars": scan.tars,
                           "offsets": scan.offsets, "sizes": scan.sizes,
                           "extensions": scan.extensions}, bytes(scan.text), list(scan.known))

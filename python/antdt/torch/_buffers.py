@@ -14,7 +14,7 @@ model may have hundreds of small ones.
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Dict, List, Optional, Tuple
 
 import torch
 
@@ -77,25 +77,16 @@ class _Group:
                 buffer.put(part)
 
 
-def _named(module: torch.nn.Module) -> Iterator[Tuple[str, torch.nn.Module, str, torch.Tensor]]:
-    """Each buffer once, with its name, its module and its key there."""
-    seen: Set[int] = set()
-    for prefix, part in module.named_modules():
-        for key, b in part._buffers.items():
-            if b is not None and id(b) not in seen:
-                seen.add(id(b))
-                yield f"{prefix}.{key}" if prefix else key, part, key, b
-
-
 class Buffers:
     def __init__(self, module: torch.nn.Module) -> None:
         kept = module.state_dict(keep_vars=True)
         values = {id(v) for v in kept.values()}
         groups: Dict[Tuple[torch.dtype, torch.device], _Group] = {}
-        for name, part, key, b in _named(module):
+        for name, b in module.named_buffers():
             if id(b) in values and b.numel() > 0 and not b.dtype.is_complex:
                 group = groups.setdefault((b.dtype, b.device), _Group(b.device))
-                group.buffers.append(_Buffer(name, part, key, b))
+                path, _, key = name.rpartition(".")
+                group.buffers.append(_Buffer(name, module.get_submodule(path), key, b))
         self._groups = list(groups.values())
         self._sums: Optional[torch.Tensor] = None
         self.step_begins()

@@ -128,7 +128,7 @@ class BadInput(EndToEnd):
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(f"whether {run_dir} holds a run cannot be seen: Permission denied",
                           done.stderr)
-            self.assertIn(f"You own {run_dir}" if own else
+            self.assertIn(f"{run_dir} belongs to you: chmod u+rx {run_dir}" if own else
                           f"{run_dir} belongs to root: run the command as root", done.stderr)
             self.assertNotIn("neither a run directory", done.stderr)
 

@@ -17,6 +17,7 @@
 namespace antdt::data {
 
 // Phrases of ctl/processes/io_watch.h, which say why a worker has not joined yet.
+inline constexpr const char* kOpensData = "opening the data";  // by means of a program's own
 inline constexpr const char* kIndexesData = "indexing the data";
 inline constexpr const char* kChecksIndex = "checking the index of the data";
 inline constexpr const char* kWaitsForIndex = "waiting for another process to index the data";
